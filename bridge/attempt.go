@@ -1,0 +1,63 @@
+package bridge
+
+import (
+	"net/http"
+	"time"
+)
+
+// Request is one call to a function, as the dispatcher asks a Sender for it.
+type Request struct {
+	// DeliveryID is stable over all attempts: webhook-id.
+	DeliveryID string
+	// Attempt is 1 for the first call.
+	Attempt     int
+	Queue       string
+	Partition   string
+	Headers     []Header // of the event; the sender adds its own
+	ContentType string
+	Body        []byte
+	Traceparent string
+}
+
+// Response is what a function answered, or how the call failed. Exactly one
+// of Status and Err is set.
+type Response struct {
+	Status int
+	Header http.Header
+	// Body holds at most the sender's limit; Truncated says that there was more.
+	Body      []byte
+	Truncated bool
+	// Err is set when there is no complete answer.
+	Err error
+	// Class of Err: timeout, connect, tls, … Empty when Err is nil.
+	Class FailureClass
+	// Sent says that the request may have reached the function: the attempt
+	// counts.
+	Sent    bool
+	Elapsed time.Duration
+}
+
+// OutcomeKind is what becomes of a delivery after an attempt.
+type OutcomeKind string
+
+// The outcomes.
+const (
+	Delivered OutcomeKind = "delivered"
+	Retry     OutcomeKind = "retry" // the attempt counted; again after Delay
+	Dead      OutcomeKind = "dead"
+	Hold      OutcomeKind = "hold" // the target's fault: again after Delay, attempt not counted
+)
+
+// Outcome is the decision about one attempt. See Decide.
+type Outcome struct {
+	Kind  OutcomeKind
+	Delay time.Duration
+	// Failure is set unless Kind is Delivered.
+	Failure Failure
+	// PauseTarget holds the whole target this long (Retry-After). 0: not.
+	PauseTarget time.Duration
+	// DisableTarget asks to pause the target (410).
+	DisableTarget bool
+	// Response is the head of the answer, for the dead letter: at most 1 KiB.
+	Response string
+}

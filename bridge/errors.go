@@ -1,0 +1,15 @@
+package bridge
+
+import "fmt"
+
+// Problem is one thing wrong with a configuration, at a path such as
+// routes[2].retry.max_attempts. Text says what is wrong and, where it is not
+// plain, what to do.
+type Problem struct {
+	Path string
+	Text string
+	// Warning marks a problem that does not stop the bridge.
+	Warning bool
+}
+
+func (p Problem) String() string { return fmt.Sprintf("%s: %s", p.Path, p.Text) }

@@ -1,0 +1,118 @@
+package bridge
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// This file is the only place that names queues, partitions, groups, timer
+// keys and ids (design.md, "The event in the queue").
+
+// KVNamespace is the KV namespace of everything the bridge stores.
+const KVNamespace = "queenbridge"
+
+// Lanes of the queues the bridge makes for a route.
+const (
+	RetryLanes = 64
+	DeadLanes  = 16
+)
+
+// AckHorizon is how long the retry queue keeps transaction ids: dedup window
+// and completed retention. Queen 1.x forgets the id of a message that long
+// after its push, pending or not (measured 1.3.0).
+const AckHorizon = 6 * time.Hour
+
+// DeadAckHorizon is AckHorizon of the dead queue.
+const DeadAckHorizon = 30 * 24 * time.Hour
+
+// Namespaces of the retry and dead queues; the task is the route. Queen
+// derives both from the first two dotted parts of a name, so a discovery pop
+// of (RetryNamespace, route) yields one route's retries.
+const (
+	RetryNamespace = "queenbridge-retry"
+	DeadNamespace  = "queenbridge-dead"
+)
+
+// RetryQueue is the queue a route's retries fire into.
+func RetryQueue(route string) string { return RetryNamespace + "." + route }
+
+// DeadQueue is the queue a route's dead letters pass through.
+func DeadQueue(route string) string { return DeadNamespace + "." + route }
+
+// LargeQueue keeps the payloads of a route's claim checks.
+func LargeQueue(route string) string { return "queenbridge-large." + route }
+
+// AwakeQueue holds the one far timer that keeps Queen's sweeper awake
+// (1.x before 1.5.2 fires up to 28 s late on an idle broker: measured 1.3.0).
+const AwakeQueue = "queenbridge-awake"
+
+// AwakeKey is that timer's key.
+const AwakeKey = "awake"
+
+// QuarantineQueue receives what a source with on_invalid: quarantine refuses.
+func QuarantineQueue(queue string) string { return queue + ".quarantine" }
+
+// SourceLane is the default partition of a transaction id.
+func SourceLane(source, transactionID string, lanes int) string {
+	return source + "." + lane(transactionID, lanes)
+}
+
+// RetryLane is the partition of a lineage in the retry queue.
+func RetryLane(lineage string) string { return lane(lineage, RetryLanes) }
+
+// DeadLane is the partition of a lineage in the dead queue.
+func DeadLane(lineage string) string { return lane(lineage, DeadLanes) }
+
+func lane(key string, lanes int) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(key))
+	return strconv.FormatUint(h.Sum64()%uint64(max(lanes, 1)), 10)
+}
+
+// Lineage names one delivery for good: hash of route, origin queue, partition
+// and message id. The transaction id alone is not unique over partitions, nor
+// after the dedup window.
+func Lineage(route string, o Origin) string {
+	return hex.EncodeToString(digest(route, o.Queue, o.Partition, o.MessageID)[:16])
+}
+
+// DeliveryID is what the function sees as webhook-id: stable over attempts,
+// restarts and redrives, and over a redelivery by the provider.
+func DeliveryID(route string, o Origin) string {
+	sum := digest(route, o.Queue, o.Partition, o.TransactionID)
+	return "dlv_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20]))
+}
+
+// TimerKey is the key of the timer that leads a delivery to a hop.
+func TimerKey(lineage string, hop int) string { return lineage + "/" + strconv.Itoa(hop) }
+
+// SettleTxn is the transaction id of a timer or dead letter: hop and a nonce
+// minted once per settle, so `duplicate` proves that this very settle
+// committed.
+func SettleTxn(lineage string, hop int, nonce string) string {
+	return TimerKey(lineage, hop) + "/" + nonce
+}
+
+// ReplyTxn is the transaction id of a reply.
+func ReplyTxn(lineage string, hop int) string { return TimerKey(lineage, hop) + "/reply" }
+
+// RedriveTxn is the transaction id of a redriven dead letter.
+func RedriveTxn(deadTxn string) string { return deadTxn + "/r" }
+
+// AttemptKey is the KV key of a partition's attempt count (ordering:
+// partition).
+func AttemptKey(route, partitionID string) string { return "a/" + route + "/" + partitionID }
+
+// digest hashes length-prefixed parts, so no two lists of parts collide.
+func digest(parts ...string) []byte {
+	h := sha256.New()
+	for _, p := range parts {
+		_, _ = h.Write([]byte(strconv.Itoa(len(p)) + ":" + p))
+	}
+	return h.Sum(nil)
+}

@@ -1,0 +1,120 @@
+package bridge
+
+import "time"
+
+// Target is one function: exactly one of HTTP and Lambda is set.
+type Target struct {
+	// Name is required: ^[a-z0-9][a-z0-9_-]{0,62}$.
+	Name    string        `json:"name"`
+	HTTP    *HTTPTarget   `json:"http"`
+	Lambda  *LambdaTarget `json:"lambda"`
+	Auth    Auth          `json:"auth"`
+	Signing TargetSigning `json:"signing"`
+	TLS     TargetTLS     `json:"tls"`
+	Network Network       `json:"network"`
+	// Concurrency is the ceiling of calls at once. Defaults to 50.
+	Concurrency int        `json:"concurrency"`
+	Rate        TargetRate `json:"rate"`
+	Breaker     Breaker    `json:"breaker"`
+	// DisableAfter pauses the target after it failed this long. 0, the
+	// default, means never.
+	DisableAfter time.Duration `json:"disable_after"`
+	// Paused stops all calls; events wait in Queen. Defaults to false.
+	Paused bool `json:"paused"`
+}
+
+// HTTPTarget is an HTTP endpoint.
+type HTTPTarget struct {
+	// URL is required: http or https, without user and fragment.
+	URL string `json:"url"`
+	// Method defaults to POST.
+	Method string `json:"method"`
+	// Timeout bounds one attempt, connection and answer included.
+	// Defaults to 30 seconds.
+	Timeout time.Duration `json:"timeout"`
+	// Headers are added to every call.
+	Headers map[string]string `json:"headers"`
+}
+
+// LambdaTarget is an AWS Lambda function.
+type LambdaTarget struct {
+	// Function is required: a name or an ARN.
+	Function  string `json:"function"`
+	Qualifier string `json:"qualifier"`
+	// Region defaults to the ARN's, then to the AWS environment's.
+	Region     string `json:"region"`
+	Endpoint   string `json:"endpoint"`
+	AssumeRole string `json:"assume_role"`
+	// Invoke is request_response (the default) or event.
+	Invoke string `json:"invoke"`
+	// Payload is sqs (the default), raw or cloudevents.
+	Payload string `json:"payload"`
+	// Timeout defaults to 60 seconds.
+	Timeout time.Duration `json:"timeout"`
+}
+
+// Auth is the credential of a target's calls. Type is none (the default),
+// basic, bearer, api_key, oauth2, oidc or sigv4; the other fields belong to
+// the type named in their comment.
+type Auth struct {
+	Type         string   `json:"type"`
+	Username     string   `json:"username"`      // basic
+	Password     Secret   `json:"password"`      // basic
+	Token        Secret   `json:"token"`         // bearer
+	Header       string   `json:"header"`        // api_key
+	Value        Secret   `json:"value"`         // api_key
+	TokenURL     string   `json:"token_url"`     // oauth2
+	ClientID     string   `json:"client_id"`     // oauth2
+	ClientSecret Secret   `json:"client_secret"` // oauth2
+	Scopes       []string `json:"scopes"`        // oauth2
+	Audience     string   `json:"audience"`      // oauth2
+	TokenFile    string   `json:"token_file"`    // oidc
+	Command      []string `json:"command"`       // oidc
+	Service      string   `json:"service"`       // sigv4
+	Region       string   `json:"region"`        // sigv4
+	AssumeRole   string   `json:"assume_role"`   // sigv4
+}
+
+// TargetSigning signs each attempt with Standard Webhooks. No secrets, the
+// default, means unsigned; every secret signs (rotation).
+type TargetSigning struct {
+	// Scheme is v1 (the default) or v1a.
+	Scheme  string   `json:"scheme"`
+	Secrets []Secret `json:"secrets"`
+}
+
+// TargetTLS is the TLS of a target's connections.
+type TargetTLS struct {
+	CA   string   `json:"ca"`
+	Cert string   `json:"cert"`
+	Key  string   `json:"key"`
+	Pins []string `json:"pins"`
+}
+
+// Network guards which addresses a target may reach.
+type Network struct {
+	// Profile is internal (the default: metadata and link-local refused) or
+	// public (only globally routable).
+	Profile string   `json:"profile"`
+	Allow   []string `json:"allow"`
+	Proxy   string   `json:"proxy"`
+}
+
+// TargetRate is a token bucket of calls; 0 per second, the default, means off.
+type TargetRate struct {
+	PerSecond float64 `json:"per_second"`
+	Burst     int     `json:"burst"`
+	Shared    bool    `json:"shared"`
+}
+
+// Breaker opens after failures that are the target's, not the message's.
+type Breaker struct {
+	// Enabled defaults to true.
+	Enabled bool `json:"enabled"`
+	// Failures in a row that open it. Defaults to 10.
+	Failures int `json:"failures"`
+	// Open is the first open time. Defaults to 10 seconds.
+	Open time.Duration `json:"open"`
+	// MaxOpen bounds the doubling. Defaults to 5 minutes.
+	MaxOpen time.Duration `json:"max_open"`
+}

@@ -1,0 +1,3 @@
+module github.com/queenbridge/queenbridge
+
+go 1.27.0
