@@ -1,0 +1,83 @@
+# Queen Bridge. `make` alone lists what there is.
+# Every target works on a fresh machine that has Go; what a target needs
+# beside Go it says.
+
+# The go command of the machine fetches this toolchain by itself: older ones
+# have known holes that an HTTP server calls.
+export GOTOOLCHAIN := go1.27.3
+export GOFLAGS ?= -buildvcs=false
+
+CACHE   := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/queenbridge
+# Analysers must be built with the toolchain they analyse.
+LINT_VERSION := v2.15.0
+LINT    := $(CACHE)/golangci-lint-$(LINT_VERSION)-$(GOTOOLCHAIN)
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+.DEFAULT_GOAL := help
+.PHONY: help build dev test race lint fuzz verify e2e examples bench queen-real queen-real-clean test-real ci clean
+
+help: ## show this list
+	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{printf "  \033[36mmake %-17s\033[0m %s\n",$$1,$$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/queenbridge
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/queenbridge ./cmd/queenbridge
+
+dev: build ## run the main job: broker, a signed source, a route and a function that prints what arrives (ARGS="--fail 2")
+	./bin/queenbridge dev $(ARGS)
+
+test: ## run the tests, with the race detector
+	go test -race -timeout 15m ./...
+
+race: test ## the same as test
+
+lint: $(LINT) ## gofmt, go vet and golangci-lint
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-clean:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	go vet ./...
+	$(LINT) run ./...
+
+$(LINT):
+	@mkdir -p $(CACHE)
+	GOBIN=$(CACHE)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	mv $(CACHE)/bin/golangci-lint $(LINT)
+
+FUZZTIME ?= 10s
+fuzz: ## run every fuzz target for FUZZTIME (10s) each
+	@set -e; for pkg in $$(go list ./...); do \
+	  for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	  done; done
+
+verify: ## prove that go.mod and go.sum are tidy
+	go mod tidy -diff
+	go mod verify
+
+e2e: build ## run the end-to-end tests against the built binary
+	go test -count=1 -timeout 15m ./cmd/queenbridge/...
+
+examples: build ## run every example against the built binary
+	go test -race -count=1 -timeout 10m ./examples/...
+
+BENCH      ?= .
+BENCHCOUNT ?= 1
+bench: ## run the benchmarks, each beside its bare baseline (BENCH=regexp BENCHCOUNT=n, for benchstat)
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCHCOUNT) ./...
+
+REAL := bridge/queen/queentest/real.sh
+queen-real: ## build Queen 1.3.0 from its crate (needs cargo; cached) and start it with a private PostgreSQL
+	$(REAL) build
+	$(REAL) start
+
+queen-real-clean: ## stop that Queen and remove what it left
+	$(REAL) stop
+	$(REAL) clean
+
+test-real: ## run the conformance and end-to-end tests against a real Queen 1.3.0
+	$(REAL) build
+	QUEENBRIDGE_REQUIRE_REAL=1 $(REAL) run go test -count=1 -timeout 20m -run 'Real' ./bridge/queen/queentest/... ./cmd/queenbridge/...
+
+ci: lint verify test examples test-real ## what CI runs
+	$(MAKE) fuzz FUZZTIME=5s
+
+clean: ## remove what was built here
+	rm -rf bin
