@@ -1,0 +1,21 @@
+// Package ingress receives signed webhooks over HTTP, proves them, gives each
+// an idempotent transaction id and pushes them to Queen in batches; it answers
+// 2xx only when every event of a request is stored.
+//
+// It leaves the proof itself to package signing, the shape of an event to
+// package bridge, and everything that happens after Queen has the event to the
+// consumers of the queue.
+//
+// One request goes this way (design.md, "Ingress, one request"):
+//
+//	limits → find source → handshake → verify → event → transaction id →
+//	batcher → durable → answer
+//
+// Promises:
+//   - A 2xx means that Queen holds the event. Whatever else happens, the answer
+//     says so: 503 with Retry-After when that is not known in time.
+//   - The body is read once and travels as the bytes that were received.
+//   - Events of one partition are stored in the order in which they arrived.
+//   - An id is judged only after its request was proven.
+//   - Secrets, bodies, header values and queries are never logged.
+package ingress

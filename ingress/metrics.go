@@ -1,0 +1,139 @@
+package ingress
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are the counters of one Server. The source label is "" where no
+// source was found, so that nobody outside can make labels.
+type metrics struct {
+	requests     *prometheus.CounterVec
+	rejections   *prometheus.CounterVec
+	events       *prometheus.CounterVec
+	keyMissing   *prometheus.CounterVec
+	secrets      *prometheus.CounterVec
+	skew         *prometheus.HistogramVec
+	lastVerified *prometheus.GaugeVec
+	inFlight     prometheus.Gauge
+
+	batchItems    *prometheus.HistogramVec
+	batchWait     *prometheus.HistogramVec
+	pushTime      *prometheus.HistogramVec
+	pushFailures  *prometheus.CounterVec
+	batchPending  *prometheus.GaugeVec
+	batchNotStore *prometheus.CounterVec
+}
+
+const metricPrefix = "queenbridge_ingress_"
+
+// newMetrics registers the metrics; nil registers them nowhere.
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		requests:     counter("requests_total", "Requests answered.", "source", "code"),
+		rejections:   counter("rejections_total", "Requests refused, by reason.", "source", "reason"),
+		events:       counter("events_total", "Events by what Queen said of them.", "source", "verdict"),
+		keyMissing:   counter("key_missing_total", "Events without an id of the provider; the body's hash stands in.", "source"),
+		secrets:      counter("secret_matches_total", "Requests proven, by index of the secret that matched.", "source", "secret"),
+		skew:         histogram("timestamp_skew_seconds", "Receipt minus signed timestamp.", skewBuckets(), "source"),
+		lastVerified: gauge("last_verified_timestamp_seconds", "When the last request was proven.", "source"),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: metricPrefix + "in_flight", Help: "Requests being handled."}),
+		batchItems:    histogram("batch_items", "Items of a push.", prometheus.ExponentialBuckets(1, 2, 12), "queue"),
+		batchWait:     histogram("queue_wait_seconds", "Time from the batcher to the verdict.", waitBuckets(), "queue"),
+		pushTime:      histogram("push_seconds", "Time of a push.", waitBuckets(), "queue"),
+		pushFailures:  counter("push_failures_total", "Pushes that failed as a whole.", "queue"),
+		batchPending:  gauge("pending_items", "Items waiting or in flight.", "queue"),
+		batchNotStore: counter("items_refused_total", "Items Queen will never take.", "queue"),
+	}
+	if r == nil {
+		return m, nil
+	}
+	for _, c := range m.all() {
+		if err := r.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.requests, m.rejections, m.events, m.keyMissing, m.secrets, m.skew, m.lastVerified,
+		m.inFlight, m.batchItems, m.batchWait, m.pushTime, m.pushFailures, m.batchPending, m.batchNotStore}
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricPrefix + name, Help: help}, labels)
+}
+
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: metricPrefix + name, Help: help}, labels)
+}
+
+func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: metricPrefix + name, Help: help, Buckets: buckets}, labels)
+}
+
+// waitBuckets go from 0.25 ms to 8 s, past the default enqueue timeout.
+func waitBuckets() []float64 { return prometheus.ExponentialBuckets(0.00025, 2, 16) }
+
+// skewBuckets surround the usual window of 300 s, both ways.
+func skewBuckets() []float64 {
+	return []float64{-300, -60, -10, -1, 0, 1, 5, 10, 30, 60, 120, 300, 600}
+}
+
+// queueMetrics are the metrics of one queue, looked up once.
+type queueMetrics struct {
+	items, wait, push prometheus.Observer
+	failures, refused prometheus.Counter
+	pending           prometheus.Gauge
+}
+
+func (m *metrics) queue(name string) queueMetrics {
+	return queueMetrics{
+		items: m.batchItems.WithLabelValues(name), wait: m.batchWait.WithLabelValues(name),
+		push: m.pushTime.WithLabelValues(name), failures: m.pushFailures.WithLabelValues(name),
+		refused: m.batchNotStore.WithLabelValues(name), pending: m.batchPending.WithLabelValues(name),
+	}
+}
+
+// sourceMetrics are the metrics of one source, those of the usual case looked
+// up once.
+type sourceMetrics struct {
+	*metrics
+	source            string
+	accepted          prometheus.Counter
+	queued, duplicate prometheus.Counter
+	lastVerified      prometheus.Gauge
+	skew              prometheus.Observer
+	secrets           []prometheus.Counter
+}
+
+// source is the metrics of a source whose usual answer is status.
+func (m *metrics) source(name string, status, secrets int) sourceMetrics {
+	s := sourceMetrics{
+		metrics: m, source: name,
+		accepted:     m.requests.WithLabelValues(name, strconv.Itoa(status)),
+		queued:       m.events.WithLabelValues(name, verdictQueued),
+		duplicate:    m.events.WithLabelValues(name, verdictDuplicate),
+		lastVerified: m.lastVerified.WithLabelValues(name),
+		skew:         m.skew.WithLabelValues(name),
+	}
+	for i := range secrets {
+		s.secrets = append(s.secrets, m.secrets.WithLabelValues(name, strconv.Itoa(i)))
+	}
+	return s
+}
+
+// Verdicts of the events metric, besides Queen's own words.
+const (
+	verdictQueued    = "queued"
+	verdictDuplicate = "duplicate"
+	verdictRecent    = "recent" // known from a recent acknowledgement; Queen was not asked
+	verdictTimeout   = "timeout"
+	verdictRefused   = "refused"
+	verdictBuffered  = "buffered"
+	verdictStopped   = "stopped"
+)

@@ -1,0 +1,122 @@
+package ingress
+
+import "time"
+
+// pump starts every push that may start now.
+func (q *batchQueue) pump(now time.Time) {
+	for {
+		b := q.next(now)
+		if b == nil {
+			return
+		}
+		q.take(b)
+		if !q.launch(func() { q.run(b) }) {
+			return // closed: abandon decides what is in flight
+		}
+	}
+}
+
+// next selects the groups of the push that may start now, nil if none may:
+// one starts when none is in flight, more only when a full batch waits, since
+// one push of 64 beats 16 of 4 three times over (measured 1.3.0).
+func (q *batchQueue) next(now time.Time) *batch {
+	alone := len(q.inFlight) == 0
+	switch {
+	case q.closed || q.waiting.len == 0:
+		return nil
+	case now.Before(q.notBefore):
+		q.arm(now, q.notBefore)
+		return nil
+	case !alone && !q.full(q.eligible):
+		return nil
+	}
+	groups, full := q.choose(now)
+	switch {
+	case len(groups) == 0 || !alone && !full:
+		return nil
+	case !full && q.lingers(now, groups[0]):
+		return nil
+	}
+	return &batch{groups: groups}
+}
+
+func (q *batchQueue) full(a amount) bool {
+	return a.items >= q.limits.maxItems || a.bytes >= q.limits.maxBytes
+}
+
+// lingers says whether a batch that is not full should wait for more. What
+// failed before does not wait again.
+func (q *batchQueue) lingers(now time.Time, oldest *group) bool {
+	until := oldest.enqueued.Add(q.limits.linger)
+	if q.limits.linger <= 0 || !now.Before(until) {
+		return false
+	}
+	q.arm(now, until)
+	return true
+}
+
+// choose walks the waiting groups in order and picks those that one push may
+// carry. A group is never divided; where one cannot go, nothing behind it in
+// the same lanes may.
+func (q *batchQueue) choose(now time.Time) (groups []*group, full bool) {
+	q.pass++
+	var sum amount
+	for g := q.waiting.first; g != nil; g = g.next {
+		if !q.ready(g, now) {
+			q.bar(g)
+			continue
+		}
+		if len(groups) > 0 && (sum.items+g.open > q.limits.maxItems || sum.bytes+g.size > q.limits.maxBytes) {
+			return groups, true
+		}
+		groups = append(groups, g)
+		sum.items += g.open
+		sum.bytes += g.size
+		if q.full(sum) {
+			return groups, true
+		}
+	}
+	return groups, false
+}
+
+// ready says whether every lane of the group is free.
+func (q *batchQueue) ready(g *group, now time.Time) bool {
+	ok := true
+	for i := range g.entries {
+		l := g.entries[i].lane
+		if g.entries[i].status != "" {
+			continue
+		}
+		if l.busy || l.pass == q.pass {
+			ok = false
+		} else if now.Before(l.notBefore) {
+			ok = false
+			q.arm(now, l.notBefore)
+		}
+	}
+	return ok
+}
+
+func (q *batchQueue) bar(g *group) {
+	for i := range g.entries {
+		if g.entries[i].status == "" {
+			g.entries[i].lane.pass = q.pass
+		}
+	}
+}
+
+// take moves the groups of a selected batch from waiting to in flight.
+func (q *batchQueue) take(b *batch) {
+	for _, g := range b.groups {
+		q.waiting.remove(g)
+		q.count(g, -1)
+		g.state = flying
+		for i := range g.entries {
+			if e := &g.entries[i]; e.status == "" {
+				b.entries = append(b.entries, e)
+				q.hold(e.lane, true)
+			}
+		}
+	}
+	q.inFlight = append(q.inFlight, b)
+}
