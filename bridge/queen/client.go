@@ -1,17 +1,21 @@
 package queen
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
+	"sync"
 	"time"
 )
 
 // Config makes a Client.
 type Config struct {
-	// URLs are the Queen nodes, at least one.
+	// URLs are the Queen nodes, at least one: http or https, with an optional
+	// path prefix. User and password in a URL are sent as basic
+	// authentication when Token is empty; they are never printed.
 	URLs []string
 	// Token is the bearer token. Empty: none.
 	Token string
@@ -19,71 +23,86 @@ type Config struct {
 	// client's own, tuned for long polls. The embedded broker in the same
 	// process is reached through an in-process one.
 	Transport http.RoundTripper
+	// Timeout bounds a call that is no pop, connection setup included.
+	// Defaults to 30 seconds. A pop may take its wait and 5 seconds more.
+	Timeout time.Duration
+	// MaxAnswer bounds an answer's body in bytes; a longer one is a
+	// *BadBodyError. Defaults to 80 MiB: Queen takes requests of 64 MiB.
+	MaxAnswer int64
 	// Logger defaults to discarding.
 	Logger *slog.Logger
 }
 
+// Defaults of Config.
+const (
+	DefaultTimeout   = 30 * time.Second
+	DefaultMaxAnswer = 80 << 20
+	popGrace         = 5 * time.Second // as the official clients: queen-contract.md §12
+)
+
 // Client speaks Queen's HTTP API. Safe for concurrent use.
-type Client struct{}
-
-var errStub = errors.New("not implemented yet")
-
-func New(Config) (*Client, error)                                       { return &Client{}, nil }
-func (c *Client) Close()                                                {}
-func (c *Client) Push(context.Context, []Item) ([]PushVerdict, error)   { return nil, errStub }
-func (c *Client) Pop(context.Context, PopRequest) (Popped, error)       { return Popped{}, errStub }
-func (c *Client) AckBatch(context.Context, []Ack) ([]AckVerdict, error) { return nil, errStub }
-func (c *Client) Ack(context.Context, Ack) (AckVerdict, error)          { return AckVerdict{}, errStub }
-
-// Extend lengthens a lease to at least d from now; never shortens it.
-// renewed counts the partitions still held under it: 0 means lost.
-func (c *Client) Extend(ctx context.Context, l Lease, d time.Duration) (renewed int, err error) {
-	return 0, errStub
+//
+// No call is repeated behind the caller's back, except that a node which
+// could not be reached at all is replaced by the next one. What to do with an
+// error is told by Uncertain, Temporary and Denied.
+type Client struct {
+	nodes     *nodes
+	token     string
+	transport http.RoundTripper
+	own       *http.Transport // nil where Config.Transport was given
+	timeout   time.Duration
+	maxAnswer int64
+	log       *slog.Logger
+	bufs      *sync.Pool // of *[]byte: request bodies
 }
 
-// Prepared is an encoded transaction: its bytes stay the same over resends.
-type Prepared struct{}
-
-func (t Transaction) Prepare() (Prepared, error) { return Prepared{}, errStub }
-
-// Len is the size of the encoded body in bytes.
-func (p Prepared) Len() int { return 0 }
-
-// Commit sends a prepared transaction once. A *RollbackError means that
-// nothing was committed; any other error that it may have been: send the same
-// Prepared again (see Uncertain).
-func (c *Client) Commit(ctx context.Context, p Prepared) (Commit, error) { return Commit{}, errStub }
-
-func (c *Client) KV(context.Context, []KVOp) ([]KVResult, error)           { return nil, errStub }
-func (c *Client) Schedule(context.Context, []Timer) ([]TimerStatus, error) { return nil, errStub }
-func (c *Client) CancelTimer(ctx context.Context, queue, key string) (TimerStatus, error) {
-	return "", errStub
+// New makes a Client. It sends nothing. The error names the URL that is no
+// good by its place in Config.URLs, never its text: it may hold a password.
+func New(cfg Config) (*Client, error) {
+	ns, err := newNodes(cfg.URLs)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		nodes: ns, token: cfg.Token, transport: cfg.Transport,
+		timeout: cfg.Timeout, maxAnswer: cfg.MaxAnswer, log: cfg.Logger,
+		bufs: &sync.Pool{New: func() any { return new([]byte) }},
+	}
+	if c.transport == nil {
+		c.own = newTransport()
+		c.transport = c.own
+	}
+	if c.timeout <= 0 {
+		c.timeout = DefaultTimeout
+	}
+	if c.maxAnswer <= 0 {
+		c.maxAnswer = DefaultMaxAnswer
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
 }
 
-// CountTimers counts pending timers of a queue, up to limit.
-func (c *Client) CountTimers(ctx context.Context, queue string, limit int) (int, error) {
-	return 0, errStub
+// Close drops the idle connections of the client's own transport. Calls under
+// way are not disturbed: end them through their contexts.
+func (c *Client) Close() {
+	if c.own != nil {
+		c.own.CloseIdleConnections()
+	}
 }
-func (c *Client) DeadLetters(context.Context, DeadLetterQuery) ([]DeadLetter, error) {
-	return nil, errStub
+
+func newNodes(urls []string) (*nodes, error) {
+	if len(urls) == 0 {
+		return nil, errors.New("queen client: at least one URL is needed")
+	}
+	ns := &nodes{}
+	for i, raw := range urls {
+		u, err := url.Parse(strings.TrimSpace(raw))
+		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.RawQuery != "" || u.Fragment != "" {
+			return nil, fmt.Errorf("queen client: URL %d is not of the form http://host:port", i+1)
+		}
+		ns.list = append(ns.list, newNode(u))
+	}
+	return ns, nil
 }
-func (c *Client) DeleteDeadLetter(ctx context.Context, partitionID, txn string) error { return errStub }
-func (c *Client) Configure(context.Context, QueueOptions) error                       { return errStub }
-
-// Depth is the number of messages of queue that group has not consumed.
-func (c *Client) Depth(ctx context.Context, queue, group string) (int, error) { return 0, errStub }
-func (c *Client) Health(context.Context) (Health, error)                      { return Health{}, errStub }
-
-// Probe asks what the broker can do and refuses one without timers and KV
-// with a *UnsupportedError that names the version it saw.
-func (c *Client) Probe(context.Context) (Health, error) { return Health{}, errStub }
-
-// Uncertain says that a call may have taken effect although it failed: no
-// answer, 5xx, a cut answer. Repeat only what is safe to repeat.
-func Uncertain(err error) bool { return errors.Is(err, errStub) }
-
-func containsFold(s, sub string) bool {
-	return strings.Contains(strings.ToLower(s), strings.ToLower(sub))
-}
-func (e *RollbackError) Error() string { return "transaction refused: " + e.Raw + ": " + e.Text }
-func (e *StatusError) Error() string   { return e.Method + " " + e.Path + ": " + e.Text }

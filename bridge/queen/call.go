@@ -1,0 +1,188 @@
+package queen
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// call is one request to Queen, whichever node takes it.
+type call struct {
+	method string
+	path   string // percent-encoded, below the node's base
+	query  string
+	body   *payload // nil: none. Its first reference is the caller's.
+	node   string   // preferred node, "" any
+	// timeout bounds the call; 0: the client's.
+	timeout time.Duration
+}
+
+// answer is a whole HTTP answer.
+type answer struct {
+	call   *call
+	node   string
+	status int
+	header http.Header
+	body   []byte
+	secret string // the token: a proxy may echo it
+}
+
+// do sends a call and reads the answer whole, whatever its status. Only a
+// node to which no connection could be made is replaced by the next: nothing
+// was sent to it.
+func (c *Client) do(ctx context.Context, k *call) (*answer, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, k.failed("", false, err)
+	}
+	timeout := k.timeout
+	if timeout <= 0 {
+		timeout = c.timeout
+	}
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var a *answer
+	var err error
+	for _, n := range c.nodes.order(k.node, time.Now()) {
+		a, err = c.send(bounded, n, k)
+		c.judge(ctx, n, a, err)
+		if err == nil || Uncertain(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return a, err
+}
+
+// judge remembers how a node did. A call ended by the caller tells nothing.
+func (c *Client) judge(ctx context.Context, n *node, a *answer, err error) {
+	switch {
+	case err == nil && a.status < http.StatusInternalServerError:
+		n.markUp()
+	case err != nil && ctx.Err() != nil:
+	case n.markDown(time.Now()) && len(c.nodes.list) > 1:
+		c.log.LogAttrs(ctx, slog.LevelWarn, "queen node passed over",
+			slog.String("node", n.name), slog.Duration("for", downFor), slog.Any("err", err))
+	}
+}
+
+func (c *Client) send(ctx context.Context, n *node, k *call) (*answer, error) {
+	req := c.request(ctx, n, k)
+	res, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return nil, k.failed(n.name, !neverSent(err), err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := readBounded(res, c.maxAnswer)
+	if errors.Is(err, errTooLarge) {
+		return nil, &BadBodyError{Method: k.method, Path: k.shownPath(), Status: res.StatusCode, TooLarge: true, Err: err}
+	}
+	if err != nil {
+		return nil, k.failed(n.name, true, fmt.Errorf("read answer: %w", err))
+	}
+	return &answer{call: k, node: n.name, status: res.StatusCode, header: res.Header, body: body, secret: c.token}, nil
+}
+
+// request builds the request by hand: no GetBody, so net/http cannot re-send
+// it, and no header that would make it think it may.
+func (c *Client) request(ctx context.Context, n *node, k *call) *http.Request {
+	u := *n.base
+	decoded, _ := url.PathUnescape(k.path)
+	u.Path, u.RawPath, u.RawQuery = n.base.Path+decoded, n.base.EscapedPath()+k.path, k.query
+	header := make(http.Header, 3)
+	header["User-Agent"] = []string{"queenbridge"}
+	if c.token != "" {
+		header["Authorization"] = []string{"Bearer " + c.token}
+	} else if n.auth != "" {
+		header["Authorization"] = []string{n.auth}
+	}
+	req := &http.Request{
+		Method: k.method, URL: &u, Host: n.base.Host, Header: header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody,
+	}
+	if k.body != nil {
+		header["Content-Type"] = []string{"application/json"}
+		req.Body, req.ContentLength = k.body.reader(), int64(len(k.body.data))
+	}
+	return req.WithContext(ctx)
+}
+
+func (k *call) failed(node string, sent bool, err error) error {
+	return &CallError{Method: k.method, Path: k.shownPath(), Node: node, Sent: sent, Err: err}
+}
+
+// shownPath is the path as messages show it: bounded, without query.
+func (k *call) shownPath() string { return clip(k.path, 200) }
+
+// neverSent says that no connection was made, so the node saw nothing.
+func neverSent(err error) bool {
+	var op *net.OpError
+	var dns *net.DNSError
+	return errors.As(err, &dns) || errors.As(err, &op) && op.Op == "dial"
+}
+
+var errTooLarge = errors.New("answer too large")
+
+// readBounded reads a body of at most limit bytes, into one allocation where
+// the length is known.
+func readBounded(res *http.Response, limit int64) ([]byte, error) {
+	if res.ContentLength > limit {
+		return nil, errTooLarge
+	}
+	var buf bytes.Buffer
+	// A length is believed up to 1 MiB before its bytes are there.
+	buf.Grow(int(min(max(res.ContentLength, 0), 1<<20)) + bytes.MinRead)
+	n, err := buf.ReadFrom(io.LimitReader(res.Body, limit+1))
+	if err == nil && n > limit {
+		err = errTooLarge
+	}
+	return buf.Bytes(), err
+}
+
+// ok says that the call was accepted.
+func (a *answer) ok() bool { return a.status >= 200 && a.status < 300 }
+
+// decode reads a success into v, anything else into a *StatusError.
+func (a *answer) decode(v any) error {
+	if !a.ok() {
+		return a.statusError()
+	}
+	if err := json.Unmarshal(a.body, v); err != nil {
+		return a.badBody(err)
+	}
+	return nil
+}
+
+func (a *answer) badBody(err error) *BadBodyError {
+	return &BadBodyError{Method: a.call.method, Path: a.call.shownPath(), Status: a.status, Err: err}
+}
+
+// misfit is a decoded answer that does not fit what was asked.
+func (a *answer) misfit(format string, args ...any) error {
+	return &AnswerError{Method: a.call.method, Path: a.call.shownPath(), Text: clip(fmt.Sprintf(format, args...), maxText)}
+}
+
+// segment percent-encodes one path segment, slash included. Dots alone would
+// be taken for a relative path by proxies.
+func segment(s string) string {
+	if s == "." || s == ".." {
+		return strings.ReplaceAll(s, ".", "%2E")
+	}
+	return url.PathEscape(s)
+}
+
+// segments percent-encodes all but the slashes (timer keys: a catch-all).
+func segments(s string) string {
+	parts := strings.Split(s, "/")
+	for i := range parts {
+		parts[i] = segment(parts[i])
+	}
+	return strings.Join(parts, "/")
+}
