@@ -1,0 +1,67 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layers lists what each package may import of ours. cmd and examples may
+// import any of them; nothing may import cmd or examples. ARCHITECTURE.md
+// draws it.
+var layers = map[string]string{
+	"signing": "", "bridge/queen": "", "bridge/queen/devbroker": "",
+	"bridge":                 "signing",
+	"bridge/configfile":      "bridge",
+	"bridge/queen/queentest": "bridge/queen",
+	"ingress":                "bridge bridge/queen signing",
+	"dispatch":               "bridge bridge/queen",
+	"dispatch/httptarget":    "bridge dispatch signing",
+	"dispatch/sendertest":    "bridge dispatch",
+}
+
+// TestLayers proves that imports go one way.
+func TestLayers(t *testing.T) {
+	const root = "../.."
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(filepath.Dir(rel))
+		if top, _, _ := strings.Cut(pkg, "/"); top == "cmd" || top == "examples" || top == "terraform" {
+			return nil
+		}
+		checkImports(t, path, rel, pkg)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func checkImports(t *testing.T, path, rel, pkg string) {
+	t.Helper()
+	const module = "github.com/queenbridge/queenbridge/"
+	allowed, known := layers[pkg]
+	if !known {
+		t.Errorf("%s: package is not in the layer table", pkg)
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range f.Imports {
+		imp, _ := strconv.Unquote(spec.Path.Value)
+		if ours, ok := strings.CutPrefix(imp, module); ok && !strings.Contains(" "+allowed+" ", " "+ours+" ") {
+			t.Errorf("%s: may not import %s", rel, ours)
+		}
+	}
+}

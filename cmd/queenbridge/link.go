@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge/queen/devbroker"
+)
+
+// queenLink is the way to Queen: a client, and the embedded broker when it
+// runs in this process.
+type queenLink struct {
+	client *queen.Client
+	broker *devbroker.Broker // nil: Queen is elsewhere
+	where  string            // for people
+	log    *slog.Logger
+}
+
+func openQueen(c bridge.QueenConfig, log *slog.Logger) (*queenLink, error) {
+	if c.Embedded == "" {
+		client, err := queen.New(queen.Config{URLs: c.URLs, Token: c.Token.Reveal(), Logger: log})
+		return &queenLink{client: client, where: strings.Join(c.URLs, ", "), log: log}, err
+	}
+	dir, where := c.Embedded, "the embedded broker in "+c.Embedded
+	if dir == "memory" {
+		dir, where = "", "the embedded broker in memory"
+	}
+	broker, err := devbroker.Open(devbroker.Config{Dir: dir, Token: c.Token.Reveal(), Logger: log})
+	if err != nil {
+		return nil, fmt.Errorf("open the embedded broker: %w", err)
+	}
+	client, err := queen.New(queen.Config{
+		URLs: []string{"http://embedded"}, Token: c.Token.Reveal(), Logger: log, Transport: inProcess{broker},
+	})
+	if err != nil {
+		_ = broker.Close()
+		return nil, err
+	}
+	return &queenLink{client: client, broker: broker, where: where, log: log}, nil
+}
+
+func (l *queenLink) close() {
+	l.client.Close()
+	if l.broker == nil {
+		return
+	}
+	if err := l.broker.Close(); err != nil {
+		l.log.Error("closing the embedded broker's store", "error", err)
+	}
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/dispatch"
+	"github.com/queenbridge/queenbridge/dispatch/httptarget"
+	"github.com/queenbridge/queenbridge/ingress"
+	"github.com/spf13/cobra"
+)
+
+// parts are the services `serve --only` chooses from.
+var parts = []string{"ingress", "dispatch", "admin"}
+
+func (p *program) serveCommand() *cobra.Command {
+	var s settings
+	var only []string
+	c := &cobra.Command{
+		Use:     "serve",
+		Short:   "Run the bridge: ingress and dispatch",
+		Example: "  queenbridge serve --config bridge.yaml\n  queenbridge serve --only ingress",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOnly(only); err != nil {
+				return err
+			}
+			cfg, err := p.load(&s)
+			if err != nil {
+				return err
+			}
+			return p.serve(cmd.Context(), cfg, only)
+		},
+	}
+	s.bind(c.Flags())
+	c.Flags().StringSliceVar(&only, "only", nil, "run only these: ingress, dispatch, admin (which the others always include)")
+	return c
+}
+
+func checkOnly(only []string) error {
+	for _, part := range only {
+		if !slices.Contains(parts, part) {
+			return &usageError{err: fmt.Errorf("--only must be ingress, dispatch or admin, got %q", part), hint: `run "queenbridge serve --help"`}
+		}
+	}
+	return nil
+}
+
+// bridgeProcess is one running bridge: the parts and what they share.
+type bridgeProcess struct {
+	cfg      bridge.Config
+	log      *slog.Logger
+	reg      *prometheus.Registry
+	link     *queenLink
+	conn     *connection
+	dispatch atomic.Pointer[dispatch.Dispatcher]
+	stopping atomic.Bool
+	addrs    addrs
+	started  func(addrs) // called once the listeners are open; may be nil
+}
+
+// addrs are the listeners' addresses as they really are.
+type addrs struct{ ingress, admin, queen net.Addr }
+
+func (p *program) serve(ctx context.Context, cfg bridge.Config, only []string) error {
+	log := newLogger(p.err, cfg.Log)
+	b := &bridgeProcess{cfg: cfg, log: log, reg: newRegistry()}
+	return b.run(ctx, only)
+}
+
+func newRegistry() *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "queenbridge_build_info", Help: "Always 1; the version is its label.",
+		ConstLabels: prometheus.Labels{"version": versionText()},
+	})
+	info.Set(1)
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), info)
+	return reg
+}
+
+// run opens everything, then blocks until ctx ends and all has drained. The
+// admin listener outlives the others, so that a stopping bridge can be asked.
+func (b *bridgeProcess) run(ctx context.Context, only []string) error {
+	wants := func(part string) bool { return len(only) == 0 || slices.Contains(only, part) }
+	link, err := openQueen(b.cfg.Queen, b.log)
+	if err != nil {
+		return err
+	}
+	defer link.close()
+	b.link, b.conn = link, newConnection(link.client, link.where, b.log)
+
+	services, err := b.services(ctx, wants)
+	if err != nil {
+		return err
+	}
+	adminCtx, stopAdmin := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopAdmin()
+	admin, err := listen(ctx, "admin.addr", b.cfg.Admin.Addr)
+	if err != nil {
+		return err
+	}
+	if b.started != nil {
+		b.addrs.admin = admin.Addr()
+		b.started(b.addrs)
+	}
+	adminDone := make(chan error, 1)
+	go func() { adminDone <- serveHTTP(adminCtx, admin, adminHandler(b.reg, b.checks(wants)), time.Second) }()
+	b.log.Info("admin listening", "url", "http://"+admin.Addr().String())
+	context.AfterFunc(ctx, func() {
+		b.stopping.Store(true)
+		b.log.Info("stopping: taking nothing new, finishing what runs", "within", b.cfg.StopTimeout)
+	})
+	err = runServices(ctx, services...)
+	stopAdmin()
+	<-adminDone
+	b.log.Info("stopped")
+	return err
+}
+
+// services are the parts asked for, their listeners open.
+func (b *bridgeProcess) services(ctx context.Context, wants func(string) bool) ([]service, error) {
+	var all []service
+	if b.link.broker != nil && b.cfg.Queen.EmbeddedAddr != "" {
+		l, err := listen(ctx, "queen.embedded_addr", b.cfg.Queen.EmbeddedAddr)
+		if err != nil {
+			return nil, err
+		}
+		b.addrs.queen = l.Addr()
+		b.log.Info("embedded broker listening", "url", "http://"+l.Addr().String())
+		all = append(all, service{"embedded broker", func(ctx context.Context) error {
+			return serveHTTP(ctx, l, brokerHandler(b.link.broker), time.Second)
+		}})
+	}
+	if wants("ingress") {
+		s, err := b.ingressService(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	dispatching := wants("dispatch")
+	return append(all, service{"dispatch", func(ctx context.Context) error { return b.dispatchService(ctx, dispatching) }}), nil
+}
+
+func (b *bridgeProcess) ingressService(ctx context.Context) (service, error) {
+	server, err := ingress.New(ingress.Config{
+		Sources: b.cfg.Sources, Settings: b.cfg.Ingress, Queen: b.link.client,
+		Logger: b.log, Metrics: b.reg, StopTimeout: b.cfg.StopTimeout,
+	})
+	if err != nil {
+		return service{}, err
+	}
+	l, err := listen(ctx, "ingress.addr", b.cfg.Ingress.Addr)
+	if err != nil {
+		return service{}, err
+	}
+	b.addrs.ingress = l.Addr()
+	b.log.Info("ingress listening", "url", "http://"+l.Addr().String(), "sources", len(b.cfg.Sources))
+	return service{"ingress", func(ctx context.Context) error { return server.Run(ctx, l) }}, nil
+}
+
+// dispatchService connects, sets up the queues and, when asked to, dispatches.
+func (b *bridgeProcess) dispatchService(ctx context.Context, dispatching bool) error {
+	health, err := b.conn.establish(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.conn.configure(ctx, b.cfg.ManagedQueues()); err != nil {
+		return err
+	}
+	if !dispatching {
+		<-ctx.Done()
+		return nil
+	}
+	d, err := dispatch.New(dispatch.Config{
+		Routes: b.cfg.Routes, Targets: b.cfg.Targets, Settings: b.cfg.Dispatch,
+		Queen: b.link.client, Health: health, NewSender: newSender,
+		Logger: b.log, Metrics: b.reg, StopTimeout: b.cfg.StopTimeout,
+	})
+	if err != nil {
+		return err
+	}
+	b.dispatch.Store(d)
+	return d.Run(ctx)
+}
+
+func newSender(t bridge.Target) (dispatch.Sender, error) {
+	return httptarget.New(t, httptarget.Options{UserAgent: "queenbridge/" + versionText()})
+}
+
+// checks are what /readyz asks.
+func (b *bridgeProcess) checks(wants func(string) bool) []check {
+	all := []check{
+		{"bridge", func(context.Context) string {
+			if b.stopping.Load() {
+				return "stopping"
+			}
+			return ""
+		}},
+		{"queen", b.conn.ready},
+	}
+	if wants("dispatch") {
+		all = append(all, check{"dispatch", func(context.Context) string {
+			if d := b.dispatch.Load(); d != nil {
+				return strings.Join(d.Problems(), "; ")
+			}
+			return "waiting for Queen"
+		}})
+	}
+	return all
+}
+
+var _ http.RoundTripper = inProcess{}
+var _ ingress.Pusher = (*queen.Client)(nil)
