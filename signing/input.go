@@ -1,0 +1,74 @@
+package signing
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// input is one request while it is being proven.
+type input struct {
+	request *Request
+	url     string // public_url
+	stamp   string // the signed timestamp as received
+	values  *Values
+}
+
+// valuesOf parses the request's values when first needed.
+func (in *input) valuesOf() *Values {
+	if in.values == nil {
+		in.values = NewValues(in.request)
+	}
+	return in.values
+}
+
+// single returns the one value of a signature-relevant header, "" where it is
+// absent or empty. Two different values are refused: a proxy and we might
+// choose differently.
+func (in *input) single(name string) (string, *Rejection) {
+	value, conflict := headerValue(in.request.Header, name)
+	if conflict {
+		return "", reject(ReasonDuplicateHeader, "%s has two different values", name)
+	}
+	return value, nil
+}
+
+// headerValue returns the trimmed value of a header, and whether it has
+// several that differ. Header keys must be canonical, as net/http makes them.
+func headerValue(h http.Header, name string) (value string, conflict bool) {
+	values := h[http.CanonicalHeaderKey(name)]
+	if len(values) == 0 {
+		return "", false
+	}
+	value = trimOWS(values[0])
+	for _, v := range values[1:] {
+		if trimOWS(v) != value {
+			return "", true
+		}
+	}
+	return value, false
+}
+
+// trimOWS drops the optional white space of RFC 9110, 5.6.3.
+func trimOWS(s string) string { return strings.Trim(s, " \t") }
+
+// path is the path the provider called: that of public_url where it is set,
+// as a proxy may have changed the one we received.
+func (in *input) path() string {
+	if u, err := url.Parse(in.url); err == nil && in.url != "" {
+		if p := u.EscapedPath(); p != "" {
+			return p
+		}
+		return "/"
+	}
+	return in.request.Path
+}
+
+// withQuery is the URL that schemes sign: the configured one and the raw
+// query as received, where there is one.
+func withQuery(base, rawQuery string) string {
+	if rawQuery == "" {
+		return base
+	}
+	return base + "?" + rawQuery
+}

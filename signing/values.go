@@ -1,0 +1,174 @@
+package signing
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Values reads single values out of a request for ids, types and partitions.
+// Every lookup returns false where the value is absent: not there, empty, or
+// there twice with different values. Every text returned is valid UTF-8.
+//
+// The body is parsed at most once, when a lookup first needs it. Not safe for
+// concurrent use.
+type Values struct {
+	request *Request
+	alias   alias
+
+	doc      document
+	docState parseState
+
+	form      []field
+	formState parseState
+
+	query      []field
+	queryState parseState
+}
+
+type parseState int
+
+const (
+	notParsed parseState = iota
+	parsed
+	unusable
+)
+
+// NewValues reads r, which must not change while the values are in use. For a
+// scheme with two families of header names use [Verifier.Values].
+func NewValues(r *Request) *Values { return &Values{request: r} }
+
+// Header is a header's trimmed text. Bytes that are not UTF-8 are read as
+// ISO 8859-1, as HTTP once defined.
+func (v *Values) Header(name string) (string, bool) {
+	if other, ok := v.alias.rename(name); ok {
+		name = other
+	}
+	value, _ := headerValue(v.request.Header, name)
+	return utf8Text(value), value != ""
+}
+
+// Query is a decoded query parameter. Parameters that cannot be decoded are
+// as if they were not there.
+func (v *Values) Query(name string) (string, bool) {
+	value, ok := v.rawQuery(name)
+	return utf8Text(value), ok
+}
+
+// rawQuery is a decoded query parameter, its bytes as they were sent.
+func (v *Values) rawQuery(name string) (string, bool) {
+	if v.queryState == notParsed {
+		v.queryState = parsed
+		for f, err := range formFields(v.request.RawQuery) {
+			if err == nil {
+				v.query = append(v.query, f)
+			}
+		}
+	}
+	return lookupField(v.query, name)
+}
+
+// Form is a field of a body of application/x-www-form-urlencoded; without a
+// body it is a query parameter (deliveries by GET). A body that does not
+// parse as a whole has no fields.
+func (v *Values) Form(name string) (string, bool) {
+	if len(v.request.Body) == 0 {
+		return v.Query(name)
+	}
+	if v.formState == notParsed {
+		v.formState = unusable
+		if isForm(v.request.Header) {
+			if fields, err := parseForm(v.request.Body); err == nil {
+				v.form, v.formState = fields, parsed
+			}
+		}
+	}
+	value, ok := lookupField(v.form, name)
+	return utf8Text(value), ok
+}
+
+// JSON is the scalar at a dotted path of the body: \. is a dot in a key,
+// digits index an array, @this is the document. A form body with a field
+// payload is read in that field (GitHub, Slack). Keys are compared exactly.
+// Strings are decoded, numbers keep the text they were written with, booleans
+// are true and false; null, "", objects, arrays and strings with a lone
+// surrogate (which no UTF-8 can hold) are absent. A body that is not exactly
+// one JSON document in UTF-8 has no values.
+func (v *Values) JSON(path string) (string, bool) {
+	raw, ok := v.at(path)
+	if !ok {
+		return "", false
+	}
+	return scalar(raw)
+}
+
+// Items are the elements of the array at a path, in order; false where there
+// is no array, which is different from an empty one.
+func (v *Values) Items(path string) ([]Item, bool) {
+	raw, ok := v.at(path)
+	if !ok || raw[0] != '[' {
+		return nil, false
+	}
+	members := membersOf(raw)
+	items := make([]Item, len(members))
+	for i, m := range members {
+		items[i] = Item{Raw: m.value}
+	}
+	return items, true
+}
+
+// at is the raw value at a path of the body.
+func (v *Values) at(path string) ([]byte, bool) {
+	if v.docState == notParsed {
+		v.docState = unusable
+		if doc, ok := parseDocument(v.documentText()); ok {
+			v.doc, v.docState = doc, parsed
+		}
+	}
+	if v.docState == unusable {
+		return nil, false
+	}
+	return v.doc.at(path)
+}
+
+// documentText is where the JSON of a request is.
+func (v *Values) documentText() []byte {
+	if len(v.request.Body) > 0 {
+		if payload, ok := v.Form("payload"); ok {
+			return []byte(payload)
+		}
+	}
+	return v.request.Body
+}
+
+// Item is one element of a batch.
+type Item struct {
+	// Raw is its JSON text as it stands in the body.
+	Raw []byte
+}
+
+// JSON is a scalar inside the item, by the rules of [Values.JSON]; @this is
+// the item.
+func (i Item) JSON(path string) (string, bool) {
+	if len(i.Raw) == 0 {
+		return "", false
+	}
+	doc := document{raw: i.Raw, members: membersOf(i.Raw)}
+	raw, ok := doc.at(path)
+	if !ok {
+		return "", false
+	}
+	return scalar(raw)
+}
+
+// utf8Text returns s, or s read as ISO 8859-1 where it is not UTF-8: no byte
+// is lost, so different ids stay different.
+func utf8Text(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	var out strings.Builder
+	for i := range len(s) {
+		out.WriteRune(rune(s[i]))
+	}
+	return out.String()
+}
