@@ -59,6 +59,8 @@ const (
 	orphaned            // is being pushed, its request gave up
 )
 
+func newGroup() *group { return &group{done: make(chan struct{}, 1)} }
+
 // add appends an item. It must not be called after submit.
 func (g *group) add(item queen.Item) {
 	g.entries = append(g.entries, entry{item: item, group: g})

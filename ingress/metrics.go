@@ -1,9 +1,15 @@
 package ingress
 
 import (
+	"net/http"
 	"strconv"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/signing"
 )
 
 // metrics are the counters of one Server. The source label is "" where no
@@ -16,7 +22,7 @@ type metrics struct {
 	secrets      *prometheus.CounterVec
 	skew         *prometheus.HistogramVec
 	lastVerified *prometheus.GaugeVec
-	inFlight     prometheus.Gauge
+	inFlight     prometheus.GaugeFunc
 
 	batchItems    *prometheus.HistogramVec
 	batchWait     *prometheus.HistogramVec
@@ -29,7 +35,7 @@ type metrics struct {
 const metricPrefix = "queenbridge_ingress_"
 
 // newMetrics registers the metrics; nil registers them nowhere.
-func newMetrics(r prometheus.Registerer) (*metrics, error) {
+func newMetrics(r prometheus.Registerer, inFlight *atomic.Int64) (*metrics, error) {
 	m := &metrics{
 		requests:     counter("requests_total", "Requests answered.", "source", "code"),
 		rejections:   counter("rejections_total", "Requests refused, by reason.", "source", "reason"),
@@ -38,8 +44,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		secrets:      counter("secret_matches_total", "Requests proven, by index of the secret that matched.", "source", "secret"),
 		skew:         histogram("timestamp_skew_seconds", "Receipt minus signed timestamp.", skewBuckets(), "source"),
 		lastVerified: gauge("last_verified_timestamp_seconds", "When the last request was proven.", "source"),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: metricPrefix + "in_flight", Help: "Requests being handled."}),
+		inFlight: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: metricPrefix + "in_flight", Help: "Requests being handled."},
+			func() float64 { return float64(inFlight.Load()) }),
 		batchItems:    histogram("batch_items", "Items of a push.", prometheus.ExponentialBuckets(1, 2, 12), "queue"),
 		batchWait:     histogram("queue_wait_seconds", "Time from the batcher to the verdict.", waitBuckets(), "queue"),
 		pushTime:      histogram("push_seconds", "Time of a push.", waitBuckets(), "queue"),
@@ -137,3 +144,44 @@ const (
 	verdictBuffered  = "buffered"
 	verdictStopped   = "stopped"
 )
+
+// proven books a proof.
+func (s *sourceMetrics) proven(p signing.Proof, now time.Time) {
+	s.lastVerified.Set(float64(now.UnixMilli()) / 1000)
+	if p.Skew != 0 {
+		s.skew.Observe(p.Skew.Seconds())
+	}
+	if p.Secret >= 0 && p.Secret < len(s.secrets) {
+		s.secrets[p.Secret].Inc()
+	}
+}
+
+// stored books the verdicts of a group whose items are all safe.
+func (s *sourceMetrics) stored(g *group, duplicates int) {
+	s.duplicate.Add(float64(duplicates))
+	queued := 0
+	for i := range g.entries {
+		if g.entries[i].status == queen.PushQueued {
+			queued++
+		}
+	}
+	s.queued.Add(float64(queued))
+	if buffered := len(g.entries) - queued - duplicates; buffered > 0 {
+		s.events.WithLabelValues(s.source, verdictBuffered).Add(float64(buffered))
+	}
+}
+
+// statusLabel is a status as a label, without an allocation for those we send.
+func statusLabel(status int) string {
+	switch status {
+	case http.StatusOK:
+		return "200"
+	case http.StatusUnauthorized:
+		return "401"
+	case http.StatusNotFound:
+		return "404"
+	case http.StatusServiceUnavailable:
+		return "503"
+	}
+	return strconv.Itoa(status)
+}

@@ -1,0 +1,151 @@
+package ingress
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+const (
+	headerTime = 5 * time.Second
+	idleTime   = 2 * time.Minute
+	// maxHeader bounds the header block. net/http adds 4 KiB of its own.
+	maxHeader = 64<<10 - 4<<10
+)
+
+// httpServer sets the limits of connections. Each is mandatory: without a
+// deadline, a Content-Length of 10 with 2 bytes behind it holds a connection
+// for ever.
+func (s *Server) httpServer(ctx context.Context) (*http.Server, error) {
+	config, err := s.tlsConfig()
+	if err != nil {
+		return nil, fmt.Errorf("ingress.tls: %w", err)
+	}
+	return &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: headerTime,
+		ReadTimeout:       bodyTime, // bodyReader moves it as bytes arrive
+		WriteTimeout:      s.longestExchange(),
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    maxHeader,
+		// OPTIONS * would be answered by net/http itself.
+		DisableGeneralOptionsHandler: true,
+		TLSConfig:                    config,
+		ConnContext:                  withConnection,
+		BaseContext:                  func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		ErrorLog:                     slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
+	}, nil
+}
+
+// longestExchange is the time from the header to the answer of the largest
+// body that is taken.
+func (s *Server) longestExchange() time.Duration {
+	largest := int64(0)
+	for _, src := range s.sources {
+		largest = max(largest, src.maxBody)
+	}
+	return bodyTime + bodyTimePerMiB*time.Duration(largest/mebibyte+1) + s.enqueueTimeout + headerTime
+}
+
+// tlsConfig is nil where no certificate is configured.
+func (s *Server) tlsConfig() (*tls.Config, error) {
+	if s.tls.Cert == "" && s.tls.Key == "" {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(s.tls.Cert, s.tls.Key)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{
+		Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12,
+		// Webhook senders speak HTTP/1.1, and one protocol is one set of limits.
+		NextProtos: []string{"http/1.1"},
+	}
+	if s.tls.ClientCA == "" {
+		return config, nil
+	}
+	pem, err := os.ReadFile(s.tls.ClientCA)
+	if err != nil {
+		return nil, err
+	}
+	config.ClientCAs = x509.NewCertPool()
+	if !config.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, errors.New("client_ca holds no PEM certificate")
+	}
+	config.ClientAuth = tls.VerifyClientCertIfGiven
+	return config, nil
+}
+
+// wrap makes every connection one whose framing is watched, inside of TLS.
+func (s *Server) wrap(l net.Listener, config *tls.Config) net.Listener {
+	if config != nil {
+		l = tls.NewListener(l, config)
+	}
+	return watchedListener{l}
+}
+
+type watchedListener struct{ net.Listener }
+
+func (l watchedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	if t, ok := c.(*tls.Conn); ok {
+		return &watchedTLS{watched: watched{Conn: c}, tls: t}, nil
+	}
+	return &watched{Conn: c}, nil
+}
+
+// watched is a connection whose requests are checked for contradicting
+// lengths as their bytes pass by.
+type watched struct {
+	net.Conn
+	framing framing
+}
+
+func (c *watched) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.framing.see(p[:n])
+	return n, err
+}
+
+// watchedTLS keeps what net/http asks of a TLS connection.
+type watchedTLS struct {
+	watched
+	tls *tls.Conn
+}
+
+func (c *watchedTLS) ConnectionState() tls.ConnectionState       { return c.tls.ConnectionState() }
+func (c *watchedTLS) HandshakeContext(ctx context.Context) error { return c.tls.HandshakeContext(ctx) }
+func (c *watchedTLS) framed() *framing                           { return &c.framing }
+func (c *watched) framed() *framing                              { return &c.framing }
+
+type framingKey struct{}
+
+// withConnection lets the handler find the framing of its connection.
+func withConnection(ctx context.Context, c net.Conn) context.Context {
+	if f, ok := c.(interface{ framed() *framing }); ok {
+		return context.WithValue(ctx, framingKey{}, f.framed())
+	}
+	return ctx
+}
+
+// ambiguousLength says that a request has both Content-Length and
+// Transfer-Encoding. net/http takes the latter and deletes the former; a proxy
+// that took the former would see another request behind this one (RFC 9112,
+// 6.1). Only chunked requests are looked at: the others cannot have both.
+func ambiguousLength(r *http.Request) bool {
+	if len(r.TransferEncoding) == 0 {
+		return false
+	}
+	f, ok := r.Context().Value(framingKey{}).(*framing)
+	return ok && f.contradicts.Load()
+}

@@ -1,0 +1,121 @@
+package ingress
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/signing"
+)
+
+// maxItems bounds the events of one request (the largest batches providers
+// send hold about 1,000).
+const maxItems = 2000
+
+// utf8BOM is no part of a JSON document (RFC 8259, 8.1).
+var utf8BOM = []byte("\xef\xbb\xbf")
+
+// envelope is what the events of one request have in common.
+type envelope struct {
+	source *source
+	queue  string
+	event  bridge.Event
+	values *signing.Values
+}
+
+// newEnvelope describes a request that may be queued.
+func (x *exchange) newEnvelope(s *source, class bridge.Class, queue string) envelope {
+	req := &x.request
+	x.headers = s.headers.appendTo(x.headers[:0], req.Header)
+	return envelope{
+		source: s, queue: queue, values: s.verifier.Values(req),
+		event: bridge.Event{
+			Source: s.name, Received: req.Now.UTC().Truncate(time.Microsecond), Class: class,
+			Method: req.Method, Path: req.Path, Query: s.query.redact(req.RawQuery),
+			Headers: x.headers, ContentType: contentType(req.Header), Traceparent: traceparent(req.Header),
+		},
+	}
+}
+
+func contentType(h http.Header) string {
+	if v := h["Content-Type"]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+// fill adds the events of a request to its group: one, or one per element of
+// a batch. The reply is that of a request that cannot be queued.
+func (x *exchange) fill(e envelope) (reply, bool) {
+	s := e.source
+	if s.rawJSON && !validJSON(x.request.Body) {
+		return refuse(http.StatusBadRequest, reasonNotJSON, "payload: json needs one JSON document as body"), false
+	}
+	items, split := e.items()
+	if !split {
+		x.add(e, facts{values: e.values, body: x.request.Body}, x.request.Body)
+		return reply{}, true
+	}
+	if len(items) > maxItems {
+		return refuse(http.StatusRequestEntityTooLarge, reasonTooManyItems, ""), false
+	}
+	for i := range items {
+		raw := items[i].Raw()
+		x.add(e, facts{values: e.values, body: x.request.Body, item: &items[i], raw: raw}, raw)
+	}
+	return reply{}, true
+}
+
+// items are the elements of a batch, false where the source splits nothing or
+// the path is no array.
+func (e envelope) items() ([]signing.Item, bool) {
+	if e.source.split == "" {
+		return nil, false
+	}
+	return e.values.Items(e.source.split)
+}
+
+// add appends one event to the group.
+func (x *exchange) add(e envelope, f facts, body []byte) {
+	s := e.source
+	id, missing := s.id.id(&f)
+	if missing {
+		s.metrics.keyMissing.WithLabelValues(s.name).Inc()
+	}
+	eventType, _, _ := s.eventType.value(&f)
+	event := e.event
+	event.ID, event.Type, event.Body = id, eventType, body
+	x.group.add(queen.Item{
+		Queue: e.queue, Partition: s.partitionOf(&f, id), TransactionID: id,
+		Payload: x.payload(s, event),
+	})
+}
+
+// payload is the event as it is pushed. It is a copy: the body's buffer is
+// used again before the push is over.
+func (x *exchange) payload(s *source, event bridge.Event) json.RawMessage {
+	buf := x.server.payloads.get()
+	if s.rawJSON {
+		return append(buf, bytes.TrimPrefix(event.Body, utf8BOM)...)
+	}
+	return event.AppendPayload(buf)
+}
+
+// partitionOf is the source's own partition, or a lane by the transaction id.
+func (s *source) partitionOf(f *facts, id string) string {
+	if v, _, ok := s.partition.value(f); ok && v != "" {
+		return partitionName(v)
+	}
+	return bridge.SourceLane(s.name, id, s.lanes)
+}
+
+// validJSON says that body is one JSON document in valid UTF-8, whatever its
+// Content-Type says.
+func validJSON(body []byte) bool {
+	document := bytes.TrimPrefix(body, utf8BOM)
+	return utf8.Valid(document) && json.Valid(document)
+}

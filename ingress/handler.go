@@ -1,0 +1,351 @@
+package ingress
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/signing"
+)
+
+// exchange is one request while it is handled. It is used again afterwards,
+// so nothing may keep a part of it.
+type exchange struct {
+	server  *Server
+	context echo.Context
+	start   time.Time // of the monotonic clock
+	source  *source   // nil: none found
+	request signing.Request
+	headers []bridge.Header
+	group   *group
+}
+
+// serve handles every request of the listener.
+func (s *Server) serve(c echo.Context) error {
+	x := s.exchanges.Get().(*exchange)
+	x.context, x.start = c, time.Now()
+	s.inFlight.Add(1)
+	p := x.handle()
+	s.inFlight.Add(-1)
+	x.answer(&p)
+	x.reset()
+	s.exchanges.Put(x)
+	return nil
+}
+
+// handle decides about a request. A panic of ours is an answer of ours: the
+// sender must send again, and the process must live.
+func (x *exchange) handle() (p reply) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			x.server.logger.Error(msgPanic, keyError, cause, keyStack, string(debug.Stack()))
+			x.group = nil // whoever panicked may have kept it
+			p = refuse(http.StatusInternalServerError, reasonPanic, "")
+		}
+	}()
+	if p, refused := x.admit(); refused {
+		return p
+	}
+	defer x.source.inFlight.Add(-1)
+	if p, refused := x.read(); refused {
+		return p
+	}
+	if p, answered := x.handshake(); answered {
+		return p
+	}
+	return x.receive()
+}
+
+// admit applies what can be decided without the body: refusing before the
+// first read saves the sender the upload.
+func (x *exchange) admit() (reply, bool) {
+	s, r := x.server, x.context.Request()
+	path := requestPath(r)
+	x.source = s.find(path)
+	switch {
+	case s.draining.Load():
+		return reply{status: http.StatusServiceUnavailable, reason: reasonDraining, retryAfter: retryAfterLimit, close: true}, true
+	case s.inFlight.Load() > s.maxInFlight:
+		return busy(http.StatusServiceUnavailable, reasonInFlight, retryAfterLimit), true
+	case x.source == nil:
+		return refuse(http.StatusNotFound, reasonUnknownSource, ""), true
+	case ambiguousLength(r):
+		return reply{status: http.StatusBadRequest, reason: reasonFraming, close: true}, true
+	}
+	p, refused := x.source.admit(r.Method, x.context, x.start)
+	x.request = signing.Request{
+		Method: r.Method, Path: path, RawQuery: r.URL.RawQuery, Header: r.Header,
+		Body: x.request.Body[:0], Now: s.now(),
+	}
+	return p, refused
+}
+
+// admit applies the source's own limits and counts the request in, unless it
+// is refused.
+func (s *source) admit(method string, c echo.Context, now time.Time) (reply, bool) {
+	switch {
+	case len(s.allowIPs) > 0 && !allowed(s.allowIPs, c.RealIP()):
+		return refuse(http.StatusForbidden, reasonAddress, ""), true
+	case !s.handshakes && !s.takes(method):
+		return refuse(http.StatusMethodNotAllowed, reasonMethod, ""), true
+	case s.paused:
+		return busy(http.StatusServiceUnavailable, reasonPaused, retryAfterStored), true
+	case s.limiter != nil && !s.limiter.AllowN(now, 1):
+		return busy(s.limitStatus, reasonRate, retryAfterLimit), true
+	}
+	if n := s.inFlight.Add(1); s.maxInFlight > 0 && n > s.maxInFlight {
+		s.inFlight.Add(-1)
+		return busy(s.limitStatus, reasonSourceLimit, retryAfterLimit), true
+	}
+	return reply{}, false
+}
+
+func (s *source) takes(method string) bool {
+	for _, m := range s.methods {
+		if m == method {
+			return true
+		}
+	}
+	return false
+}
+
+// requestPath is the path as received. URL.Path is decoded and URL.String
+// rebuilt, so neither serves: /in/a%2Fb is no source.
+func requestPath(r *http.Request) string {
+	if strings.HasPrefix(r.RequestURI, "/") {
+		path, _, _ := strings.Cut(r.RequestURI, "?")
+		return path
+	}
+	return r.URL.EscapedPath() // absolute form, or no server
+}
+
+// find looks up /in/<source> and /in/<source>/. There is no mux in front of
+// it: those clean paths and answer 307, which senders take for a failure or
+// turn into a GET without body.
+func (s *Server) find(path string) *source {
+	name, ok := strings.CutPrefix(path, "/in/")
+	if !ok {
+		return nil
+	}
+	return s.sources[strings.TrimSuffix(name, "/")]
+}
+
+// read reads the whole body once.
+func (x *exchange) read() (reply, bool) {
+	body := bodyReader{
+		w: x.context.Response(), r: x.context.Request(),
+		limit: x.source.maxBody, start: x.start,
+	}
+	var err error
+	x.request.Body, err = body.appendTo(x.request.Body)
+	switch {
+	case err == nil:
+		return reply{}, false
+	case errors.Is(err, errTooLarge):
+		return reply{status: http.StatusRequestEntityTooLarge, reason: reasonTooLarge, close: true}, true
+	}
+	return reply{status: http.StatusBadRequest, reason: bodyReason(err), close: true}, true
+}
+
+// handshake answers what is no event. Nothing is queued.
+func (x *exchange) handshake() (reply, bool) {
+	if !x.source.handshakes {
+		return reply{}, false
+	}
+	h, ok, err := x.source.verifier.Handshake(&x.request)
+	switch {
+	case err != nil:
+		return notProven(err), true
+	case !ok && x.source.takes(x.request.Method):
+		return reply{}, false
+	case !ok:
+		return refuse(http.StatusMethodNotAllowed, reasonMethod, ""), true
+	case h.Status >= http.StatusBadRequest:
+		return refuse(h.Status, reasonHandshake, ""), true
+	}
+	p := reply{status: h.Status, body: h.Body, header: h.Header}
+	if h.ContentType != "" {
+		p.contentType = []string{h.ContentType}
+	}
+	return p, true
+}
+
+// receive proves a request and stores its events.
+func (x *exchange) receive() reply {
+	s := x.source
+	proof, err := s.verifier.Verify(&x.request)
+	if err != nil {
+		return x.unproven(notProven(err))
+	}
+	s.metrics.proven(proof, x.request.Now)
+	e := x.newEnvelope(s, bridge.Class(proof.Class), s.queue)
+	if p, ok := x.fill(e); !ok {
+		return p
+	}
+	if len(x.group.entries) == 0 { // an empty batch
+		return s.accepted(0, false)
+	}
+	if s.recent != nil && s.recent.knows(x.group, x.start) {
+		s.metrics.events.WithLabelValues(s.name, verdictRecent).Add(float64(len(x.group.entries)))
+		return s.accepted(len(x.group.entries), true)
+	}
+	return x.store(s.queue)
+}
+
+// notProven is the refusal of a request whose proof failed.
+func notProven(err error) reply {
+	p := refuse(http.StatusUnauthorized, reasonNotProven, err.Error())
+	var rejection *signing.Rejection
+	if errors.As(err, &rejection) {
+		p.reason, p.detail = string(rejection.Reason), rejection.Detail
+	}
+	return p
+}
+
+// unproven queues a request whose proof failed apart, where the user wants
+// that.
+func (x *exchange) unproven(p reply) reply {
+	s := x.source
+	if s.quarantine == nil {
+		return p
+	}
+	s.metrics.rejections.WithLabelValues(s.name, p.reason).Inc()
+	if !s.quarantine.AllowN(x.start, 1) {
+		return busy(s.limitStatus, reasonQuarantine, retryAfterLimit)
+	}
+	e := x.newEnvelope(s, bridge.ClassNone, bridge.QuarantineQueue(s.queue))
+	if p, ok := x.fill(e); !ok {
+		return p
+	}
+	if len(x.group.entries) == 0 {
+		return s.accepted(0, false)
+	}
+	return x.store(e.queue)
+}
+
+// store waits until the group is durable, or cannot be known to be in time.
+func (x *exchange) store(queue string) reply {
+	s, g := x.source, x.group
+	g.deadline = s.deadline(x.start, time.Now(), x.server.enqueueTimeout)
+	switch result := x.server.batcher.submit(queue, g); result {
+	case stored, spooled:
+		duplicates := g.duplicates()
+		s.metrics.stored(g, duplicates)
+		if result == stored && s.recent != nil && queue == s.queue {
+			s.recent.add(g, x.start)
+		}
+		return s.accepted(len(g.entries), duplicates == len(g.entries))
+	default:
+		return x.notStored(g, result)
+	}
+}
+
+// notStored asks the sender to send again: the ids are the same then, so what
+// was stored all the same is a duplicate.
+func (x *exchange) notStored(g *group, r result) reply {
+	verdict, reason := verdictTimeout, reasonTimeout
+	switch r {
+	case unsure:
+		verdict, reason = verdictBuffered, reasonBuffered
+	case refused:
+		verdict, reason = verdictRefused, reasonRefused
+	case stopped:
+		verdict, reason = verdictStopped, reasonDraining
+	}
+	n := len(g.entries)
+	if r == expired || r == stopped {
+		x.group = nil // a push may still hold its payloads
+	}
+	x.source.metrics.events.WithLabelValues(x.source.name, verdict).Add(float64(n))
+	p := busy(http.StatusServiceUnavailable, reason, retryAfterStored)
+	p.items = n
+	return p
+}
+
+// accepted is the preset's answer, the same for a duplicate: the provider is
+// to forget the event either way.
+func (s *source) accepted(items int, duplicate bool) reply {
+	return reply{
+		status: s.answer.status, body: s.answer.body, contentType: s.answer.contentType,
+		duplicate: duplicate, items: items,
+	}
+}
+
+// reset makes the exchange usable for another request.
+func (x *exchange) reset() {
+	body := x.request.Body
+	if cap(body) > maxPooledBytes {
+		body = nil
+	}
+	clear(x.headers)
+	if g := x.group; g != nil {
+		for i := range g.entries {
+			x.server.payloads.put(g.entries[i].item.Payload)
+		}
+		g.reset()
+	} else {
+		x.group = newGroup()
+	}
+	x.context, x.source = nil, nil
+	x.request = signing.Request{Body: body[:0]}
+}
+
+// answer sends the reply, counts and logs it.
+func (x *exchange) answer(p *reply) {
+	var requestID, allow, name string
+	if p.reason != "" {
+		requestID = newRequestID()
+	}
+	if x.source != nil {
+		allow, name = x.source.allow, x.source.name
+	}
+	p.write(x.context.Response(), allow, requestID)
+	x.count(p, name)
+	x.log(p, name, requestID)
+}
+
+func (x *exchange) count(p *reply, name string) {
+	m := x.server.metrics
+	if x.source != nil && p.reason == "" && p.status == x.source.answer.status {
+		x.source.metrics.accepted.Inc()
+		return
+	}
+	m.requests.WithLabelValues(name, statusLabel(p.status)).Inc()
+	if p.reason != "" {
+		m.rejections.WithLabelValues(name, p.reason).Inc()
+	}
+}
+
+// log writes one record per request: what was refused at warn, because somebody
+// should look, the rest at debug.
+func (x *exchange) log(p *reply, name, requestID string) {
+	level, msg := slog.LevelDebug, msgAccepted
+	switch {
+	case p.reason == reasonUnknownSource:
+		msg = msgRefusedRequest // scanners: no news
+	case p.reason != "" && p.items > 0:
+		level, msg = slog.LevelWarn, msgNotStored
+	case p.reason != "":
+		level, msg = slog.LevelWarn, msgRefusedRequest
+	}
+	r := x.context.Request()
+	ctx := r.Context()
+	if !x.server.logger.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{slog.String(keySource, name), slog.String(keyRoute, routeTemplate),
+		slog.Int(keyStatus, p.status), slog.Duration(keyElapsed, time.Since(x.start))}
+	if p.reason != "" {
+		attrs = append(attrs, slog.String(keyReason, p.reason), slog.String(keyDetail, p.detail),
+			slog.String(keyRequest, requestID), slog.String(keyRemote, x.context.RealIP()))
+	} else {
+		attrs = append(attrs, slog.Int(keyItems, p.items), slog.Bool(keyDuplicate, p.duplicate))
+	}
+	x.server.logger.LogAttrs(ctx, level, msg, attrs...)
+}

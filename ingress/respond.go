@@ -1,0 +1,155 @@
+package ingress
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+)
+
+const contentTypeText = "text/plain; charset=utf-8"
+
+// Reasons of refusals besides those of package signing: fixed words for logs
+// and metrics.
+const (
+	reasonUnknownSource = "unknown_source"
+	reasonMethod        = "method"
+	reasonAddress       = "address"
+	reasonRate          = "rate"
+	reasonInFlight      = "in_flight"
+	reasonSourceLimit   = "source_in_flight"
+	reasonPaused        = "paused"
+	reasonDraining      = "draining"
+	reasonTooLarge      = "too_large"
+	reasonTooManyItems  = "too_many_items"
+	reasonCutBody       = "cut_body"
+	reasonSlowBody      = "slow_body"
+	reasonFraming       = "ambiguous_length"
+	reasonNotJSON       = "not_json"
+	reasonQuarantine    = "quarantine_full"
+	reasonNotProven     = "not_proven"
+	reasonHandshake     = "handshake"
+	reasonTimeout       = "timeout"
+	reasonBuffered      = "buffered"
+	reasonRefused       = "refused_by_queen"
+	reasonPanic         = "panic"
+)
+
+// retryAfterStored is asked of senders whose event is not known to be stored.
+const (
+	retryAfterStored = 30
+	retryAfterLimit  = 1
+)
+
+// reply is the decision about one request. Reason is empty for an accepted
+// request and for a handshake.
+type reply struct {
+	status int
+	reason string
+	// detail goes to the log only.
+	detail string
+	// retryAfter in seconds, 0: none.
+	retryAfter int
+	// close ends the connection: what follows on it cannot be trusted.
+	close bool
+
+	// Of accepted requests and handshakes.
+	body        []byte
+	contentType []string
+	header      http.Header
+	duplicate   bool
+	items       int
+}
+
+func refuse(status int, reason, detail string) reply {
+	return reply{status: status, reason: reason, detail: detail}
+}
+
+// busy is a refusal after which the sender should try again.
+func busy(status int, reason string, retryAfter int) reply {
+	return reply{status: status, reason: reason, retryAfter: retryAfter}
+}
+
+// Header values that every answer shares. They are read only.
+var (
+	headerNosniff   = []string{"nosniff"}
+	headerText      = []string{contentTypeText}
+	headerDuplicate = []string{"1"}
+	headerClose     = []string{"close"}
+	headerZero      = []string{"0"}
+)
+
+// write sends a reply. Every header is set here, so that no answer is ever a
+// redirect, a cookie, HTML, or of unknown length.
+func (p *reply) write(w http.ResponseWriter, allow, requestID string) {
+	h := w.Header()
+	for name, values := range p.header {
+		h[name] = values
+	}
+	body := p.body
+	if p.reason != "" {
+		body = p.refusal(requestID)
+		p.contentType = headerText
+	}
+	if len(body) > 0 || p.contentType != nil {
+		h["Content-Type"] = p.contentType
+	}
+	h["X-Content-Type-Options"] = headerNosniff
+	if len(body) == 0 {
+		h["Content-Length"] = headerZero
+	} else {
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
+	if p.status == http.StatusNoContent {
+		delete(h, "Content-Length") // RFC 9110, 8.6
+	}
+	if p.status == http.StatusMethodNotAllowed {
+		h["Allow"] = []string{allow}
+	}
+	if p.retryAfter > 0 {
+		h["Retry-After"] = []string{strconv.Itoa(p.retryAfter)}
+	}
+	if p.duplicate {
+		h["Queen-Duplicate"] = headerDuplicate
+	}
+	if p.close {
+		h["Connection"] = headerClose
+	}
+	w.WriteHeader(p.status)
+	if len(body) > 0 {
+		_, _ = w.Write(body) // a sender that is gone cannot be told so
+	}
+}
+
+// refusal is the fixed text of a refused request: what HTTP calls the status,
+// and the id under which the log has the reason.
+func (p *reply) refusal(requestID string) []byte {
+	if p.status == http.StatusNotFound {
+		return []byte("not found\n") // the same for every path
+	}
+	return fmt.Appendf(nil, "%s (request %s)\n", refusalText(p.status), requestID)
+}
+
+func refusalText(status int) string {
+	switch status {
+	case http.StatusBadRequest:
+		return "bad request"
+	case http.StatusUnauthorized:
+		return "not authenticated"
+	case http.StatusForbidden:
+		return "forbidden"
+	case http.StatusMethodNotAllowed:
+		return "method not allowed"
+	case http.StatusRequestEntityTooLarge:
+		return "body too large"
+	case http.StatusTooManyRequests:
+		return "too many requests"
+	case http.StatusServiceUnavailable:
+		return "not stored, send again later"
+	}
+	return "internal error"
+}
+
+// newRequestID is an id that ties an answer to its log record. It is no
+// secret and needs no more than to be rare.
+func newRequestID() string { return fmt.Sprintf("%016x", rand.Uint64()) }

@@ -1,0 +1,199 @@
+package ingress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/queenbridge/queenbridge/bridge"
+)
+
+// Config makes a Server. It is data only.
+type Config struct {
+	// Sources are served at POST /in/<name>. Their names must differ.
+	Sources []bridge.Source
+	// Settings are the process settings of the ingress. Zero values mean the
+	// defaults of bridge.IngressConfig. Addr is not used: Run takes a
+	// listener.
+	Settings bridge.IngressConfig
+	// Queen stores the events. Required.
+	Queen Pusher
+	// StopTimeout bounds the time Run takes to finish what was received, once
+	// its context has ended. Defaults to 30 seconds.
+	StopTimeout time.Duration
+	// Logger defaults to discarding.
+	Logger *slog.Logger
+	// Metrics is where the metrics are registered. Nil: nowhere.
+	Metrics prometheus.Registerer
+	// Now is the clock by which requests are received and timestamps judged.
+	// Nil: the system's. Waits and deadlines always run on the system's
+	// monotonic clock.
+	Now func() time.Time
+}
+
+const (
+	defaultMaxInFlight    = 1024
+	defaultEnqueueTimeout = 5 * time.Second
+	defaultStopTimeout    = 30 * time.Second
+)
+
+// Server receives webhooks. It is safe for concurrent use.
+type Server struct {
+	sources        map[string]*source
+	echo           *echo.Echo
+	batcher        *batcher
+	metrics        *metrics
+	logger         *slog.Logger
+	now            func() time.Time
+	maxInFlight    int64
+	enqueueTimeout time.Duration
+	stopTimeout    time.Duration
+	tls            bridge.IngressTLS
+	inFlight       atomic.Int64
+	draining       atomic.Bool
+	payloads       buffers
+	exchanges      sync.Pool
+}
+
+// New compiles the sources. Its error names everything that is wrong.
+func New(c Config) (*Server, error) {
+	if c.Queen == nil {
+		return nil, errors.New("ingress: Queen is required")
+	}
+	s := &Server{
+		sources: make(map[string]*source, len(c.Sources)), logger: c.Logger, now: c.Now,
+		maxInFlight:    int64(orDefault(c.Settings.MaxInFlight, defaultMaxInFlight)),
+		enqueueTimeout: orDefault(c.Settings.EnqueueTimeout, defaultEnqueueTimeout),
+		stopTimeout:    orDefault(c.StopTimeout, defaultStopTimeout),
+		tls:            c.Settings.TLS,
+	}
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	s.exchanges.New = func() any { return &exchange{server: s, group: newGroup()} }
+	return s, s.build(c)
+}
+
+func (s *Server) build(c Config) error {
+	var err error
+	if s.metrics, err = newMetrics(c.Metrics, &s.inFlight); err != nil {
+		return fmt.Errorf("ingress: register metrics: %w", err)
+	}
+	queues, err := s.compileSources(c.Sources)
+	if err != nil {
+		return err
+	}
+	s.batcher = newBatcher(c.Queen, newBatchLimits(c.Settings), queues, s.logger, s.metrics)
+	extract, err := ipExtractor(c.Settings.TrustedProxies)
+	if err != nil {
+		return fmt.Errorf("ingress.trusted_proxies: %w", err)
+	}
+	s.echo = newEcho(s.serve, extract)
+	return nil
+}
+
+func (s *Server) compileSources(list []bridge.Source) (queues []string, err error) {
+	var problems []error
+	for _, src := range list {
+		compiled, err := compileSource(src, s.metrics)
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case s.sources[src.Name] != nil:
+			problems = append(problems, fmt.Errorf("source %q: the name is used twice", src.Name))
+		default:
+			s.sources[src.Name] = compiled
+			queues = append(queues, compiled.queues()...)
+		}
+	}
+	return queues, errors.Join(problems...)
+}
+
+// newEcho makes an Echo without routes of its own: the handler looks paths up
+// itself, whatever the method, so nothing is cleaned, decoded or redirected.
+func newEcho(serve echo.HandlerFunc, extract echo.IPExtractor) *echo.Echo {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.IPExtractor = extract
+	e.RouteNotFound("/*", serve)
+	// What Echo cannot route at all (OPTIONS *, CONNECT) goes the same way.
+	e.HTTPErrorHandler = func(_ error, c echo.Context) { _ = serve(c) }
+	return e
+}
+
+// ipExtractor believes X-Forwarded-For from the proxies listed and nobody
+// else: the address of the socket counts.
+func ipExtractor(proxies []string) (echo.IPExtractor, error) {
+	if len(proxies) == 0 {
+		return echo.ExtractIPDirect(), nil
+	}
+	prefixes, err := parsePrefixes(proxies)
+	if err != nil {
+		return nil, err
+	}
+	options := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
+	for _, p := range prefixes {
+		bits := p.Addr().BitLen()
+		options = append(options, echo.TrustIPRange(&net.IPNet{
+			IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), bits)}))
+	}
+	return echo.ExtractIPFromXFFHeader(options...), nil
+}
+
+// Handler serves the sources at /in/<source> and /in/<source>/; every other
+// path is the same short 404. It applies the limits that a handler can; those
+// of the connection (header size and time, contradicting lengths) are Run's.
+func (s *Server) Handler() http.Handler { return s.echo }
+
+// Run serves listener until ctx ends, then refuses new requests, finishes
+// those received within StopTimeout, and returns when all it started has
+// stopped. What could not be stored by then was answered 503 and is logged.
+// It may be called once; it closes the listener. A nil error means a complete
+// stop.
+func (s *Server) Run(ctx context.Context, listener net.Listener) error {
+	server, err := s.httpServer(ctx)
+	if err != nil {
+		_ = listener.Close()
+		return err
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(s.wrap(listener, server.TLSConfig)) }()
+	s.logger.LogAttrs(ctx, slog.LevelInfo, msgServing, slog.String(keyAddr, listener.Addr().String()))
+	select {
+	case err = <-failed:
+		err = fmt.Errorf("serve webhooks on %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+		s.logger.LogAttrs(ctx, slog.LevelInfo, msgDraining, slog.Int64("in_flight", s.inFlight.Load()))
+	}
+	return errors.Join(err, s.drain(ctx, server))
+}
+
+// drain is the stop: nothing new, finish, then cut off what is left.
+func (s *Server) drain(ctx context.Context, server *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.stopTimeout)
+	defer cancel()
+	s.draining.Store(true)
+	err := server.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("stop ingress: requests still open after %s: %w", s.stopTimeout, err)
+	}
+	left := s.batcher.close()
+	for queue, items := range left {
+		s.logger.LogAttrs(ctx, slog.LevelError, msgLeft, slog.String(keyQueue, queue), slog.Int(keyItems, items))
+		err = errors.Join(err, fmt.Errorf("stop ingress: %d events for queue %q not stored", items, queue))
+	}
+	_ = server.Close() // nothing is left to save
+	return err
+}
