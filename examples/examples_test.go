@@ -1,0 +1,232 @@
+// Package examples_test runs every example against the program as it is
+// built, with `queenbridge send` as the sender.
+package examples_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+const patient = 30 * time.Second
+
+var binary string // built once, by TestMain
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "queenbridge-examples")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "queenbridge")
+	build := exec.Command("go", "build", "-o", binary, "../cmd/queenbridge")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	code := 1
+	if build.Run() == nil {
+		code = m.Run()
+	}
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// call is what a function got.
+type call struct {
+	header http.Header
+	body   string
+}
+
+func function(t *testing.T, status func(call) int) (url string, calls <-chan call) {
+	t.Helper()
+	c := make(chan call, 1000)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got := call{r.Header, string(body)}
+		w.WriteHeader(status(got))
+		c <- got
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL, c
+}
+
+func ok(call) int { return http.StatusOK }
+
+func next(t *testing.T, calls <-chan call) call {
+	t.Helper()
+	select {
+	case c := <-calls:
+		return c
+	case <-time.After(patient):
+		t.Fatal("the function was not called")
+		return call{}
+	}
+}
+
+// example is a running example.
+type example struct {
+	t      *testing.T
+	config string
+	env    []string
+	addrs  map[string]string // log message → URL
+}
+
+// serve runs `queenbridge serve` on an example's configuration; only where it
+// listens and stores is the test's.
+func serve(t *testing.T, name string, env ...string) *example {
+	t.Helper()
+	e := &example{t: t, config: filepath.Join(name, "bridge.yaml"), addrs: make(map[string]string)}
+	e.env = append(append(os.Environ(), env...), "QUEENBRIDGE_QUEEN_EMBEDDED="+t.TempDir(), "QUEENBRIDGE_QUEEN_EMBEDDED_ADDR=127.0.0.1:0",
+		"QUEENBRIDGE_INGRESS_ADDR=127.0.0.1:0", "QUEENBRIDGE_ADMIN_ADDR=127.0.0.1:0")
+	cmd := exec.Command(binary, "serve", "--config", e.config)
+	cmd.Env = e.env
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines, ended := make(chan string, 10_000), make(chan error, 1)
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			lines <- s.Text()
+		}
+		ended <- cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := <-ended; err != nil {
+			t.Errorf("queenbridge serve: %v", err)
+		}
+	})
+	e.listening(lines)
+	return e
+}
+
+// listening reads the log until the bridge is connected and knows its URLs.
+func (e *example) listening(lines <-chan string) {
+	e.t.Helper()
+	deadline := time.After(patient)
+	var log []string
+	for {
+		select {
+		case line := <-lines:
+			log = append(log, line)
+			var record struct{ Msg, URL string }
+			if json.Unmarshal([]byte(line), &record) == nil {
+				e.addrs[record.Msg] = record.URL
+			}
+			if _, up := e.addrs["queen connected"]; up {
+				return
+			}
+		case <-deadline:
+			e.t.Fatalf("the bridge is not up:\n%s", strings.Join(log, "\n"))
+		}
+	}
+}
+
+func (e *example) send(source, body string) {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(e.t.Context(), patient)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, "send", "--config", e.config, "--source", source, "--data", body,
+		"--url", e.addrs["ingress listening"]+"/in/"+source)
+	cmd.Env = e.env
+	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("200 OK")) {
+		e.t.Fatalf("queenbridge send: %v\n%s", err, out)
+	}
+}
+
+func TestGitHubToHTTP(t *testing.T) {
+	t.Parallel()
+	url, calls := function(t, ok)
+	e := serve(t, "github-to-http", "GITHUB_SECRET=s3cret", "FUNCTION_URL="+url)
+	e.send("github", `{"zen":"Keep it logically awesome."}`)
+	if c := next(t, calls); c.body != `{"zen":"Keep it logically awesome."}` || c.header.Get("X-GitHub-Event") == "" {
+		t.Errorf("called with %q and X-GitHub-Event %q", c.body, c.header.Get("X-GitHub-Event"))
+	}
+}
+
+func TestFanOut(t *testing.T) {
+	t.Parallel()
+	ciURL, ci := function(t, ok)
+	auditURL, audit := function(t, func(c call) int {
+		if c.header.Get("Queen-Attempt") == "1" {
+			return http.StatusInternalServerError
+		}
+		return http.StatusOK
+	})
+	e := serve(t, "fan-out", "GITHUB_SECRET=s3cret", "CI_URL="+ciURL, "AUDIT_URL="+auditURL)
+	e.send("github", `{"n":1}`)
+	if c := next(t, ci); c.body != `{"n":1}` {
+		t.Errorf("ci got %q", c.body)
+	}
+	first, second := next(t, audit), next(t, audit)
+	if first.body != second.body || first.header.Get("Webhook-Id") != second.header.Get("Webhook-Id") {
+		t.Errorf("audit's retry is %q under another id or body", second.body)
+	}
+	if len(ci) > 0 {
+		t.Errorf("ci saw the retry of audit: %v", <-ci)
+	}
+}
+
+func TestOrderedPerRepository(t *testing.T) {
+	t.Parallel()
+	fails := 2
+	url, calls := function(t, func(c call) int { // one call at a time: the partition is ordered
+		if strings.Contains(c.body, `"octo/a"`) && fails > 0 {
+			fails--
+			return http.StatusServiceUnavailable
+		}
+		return http.StatusOK
+	})
+	e := serve(t, "ordered-per-repository", "GITHUB_SECRET=s3cret", "FUNCTION_URL="+url)
+	for n := range 3 {
+		e.send("github", fmt.Sprintf(`{"repository":{"full_name":"octo/a"},"n":%d}`, n))
+	}
+	var got []string
+	for len(got) < 5 {
+		got = append(got, next(t, calls).body)
+	}
+	if !slices.IsSorted(got) {
+		t.Errorf("the repository's events came as %q, want them in order", got)
+	}
+}
+
+func TestQueueToFunction(t *testing.T) {
+	t.Parallel()
+	const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+	url, calls := function(t, ok)
+	e := serve(t, "queue-to-function", "FUNCTION_URL="+url, "SIGNING_SECRET="+secret)
+	const payload = `{"file": "a.jpg", "width": 200}`
+	resp, err := http.Post(e.addrs["embedded broker listening"]+"/api/v1/push", "application/json",
+		strings.NewReader(`{"items":[{"queue":"images","partition":"album-7","transactionId":"img-1","payload":`+payload+`}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	c := next(t, calls)
+	if c.body != payload || c.header.Get("Content-Type") != "application/json" {
+		t.Errorf("called with %q as %q", c.body, c.header.Get("Content-Type"))
+	}
+	hook, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hook.Verify([]byte(c.body), c.header); err != nil {
+		t.Errorf("the library refuses our signature: %v", err)
+	}
+}
