@@ -14,7 +14,7 @@ import (
 
 // popBody is a pop's answer as far as it was read.
 type popBody struct {
-	failed                          bool
+	failed, listed                  bool // success false; messages there
 	err                             string
 	leaseID, partition, partitionID string
 	messages                        []Message
@@ -39,6 +39,9 @@ func decodePop(body []byte) (popBody, error) {
 		if _, end := d.ReadToken(); !errors.Is(end, io.EOF) {
 			err = errors.New("bytes after the answer")
 		}
+	}
+	if err == nil && !d.listed {
+		err = errors.New("no messages in the answer")
 	}
 	return d.popBody, err
 }
@@ -115,6 +118,7 @@ func (d *popDecoder) topField(name string) (err error) {
 	case "partitionId":
 		d.partitionID, err = d.text("")
 	case "messages":
+		d.listed = true
 		return d.array(d.message)
 	default:
 		return d.SkipValue()
