@@ -10,9 +10,15 @@ import (
 // 9007199254740992, matches keys in any case, lets the last duplicate win and
 // replaces what is not UTF-8.
 
-// document is one JSON text. Its outermost members are found once.
+// maxIndexed is how many outermost members of a document are remembered. A
+// document with more is walked for each lookup: an index of the five million
+// elements of a hostile 10 MiB body would take hundreds of megabytes.
+const maxIndexed = 128
+
+// document is one JSON text.
 type document struct {
-	raw     []byte // the value without surrounding white space
+	raw []byte // the value without surrounding white space
+	// members are what the value holds, when it holds 1 to maxIndexed.
 	members []member
 }
 
@@ -32,20 +38,30 @@ func parseDocument(text []byte) (document, bool) {
 	s := scanner{text: text}
 	s.space()
 	start := s.pos
-	members, ok := s.members()
+	var members []member
+	count := 0
+	ok := s.walk(func(m member) bool {
+		if count++; count <= maxIndexed {
+			members = append(members, m)
+		}
+		return true
+	})
 	end := s.pos
 	s.space()
 	if !ok || s.pos != len(text) {
 		return document{}, false
 	}
+	if count > maxIndexed {
+		members = nil
+	}
 	return document{raw: text[start:end], members: members}, true
 }
 
-// membersOf lists the members of a value known to be well formed.
-func membersOf(value []byte) []member {
+// walk visits what a value known to be well formed holds; it stops early when
+// visit returns false.
+func walk(value []byte, visit func(member) bool) {
 	s := scanner{text: value}
-	members, _ := s.members()
-	return members
+	s.walk(visit)
 }
 
 // scanner reads JSON from pos on.
@@ -58,31 +74,30 @@ type scanner struct {
 	depth int
 }
 
-// members reads one value and lists what it holds, if it is a container.
-func (s *scanner) members() ([]member, bool) {
+// walk reads one value and visits the members of a container. It returns
+// false when the text is malformed or visit said to stop.
+func (s *scanner) walk(visit func(member) bool) bool {
 	object := s.peek() == '{'
 	if !object && s.peek() != '[' {
-		return nil, s.value()
+		return s.value()
 	}
 	closing := s.text[s.pos] + 2 // '{' to '}', '[' to ']'
 	s.pos++
 	s.space()
 	if s.take(closing) {
-		return nil, true
+		return true
 	}
-	var all []member
 	for {
 		m, ok := s.member(object)
-		if !ok {
-			return nil, false
+		if !ok || !visit(m) {
+			return false
 		}
-		all = append(all, m)
 		s.space()
 		switch {
 		case s.take(closing):
-			return all, true
+			return true
 		case !s.take(','):
-			return nil, false
+			return false
 		}
 		s.space()
 	}

@@ -2,7 +2,6 @@ package signing
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -54,56 +53,87 @@ func cutStep(path string) (step, rest string, more bool) {
 // at returns the raw value at a path; false where there is none, or where a
 // key on the way stands twice with different values.
 func (d *document) at(path string) ([]byte, bool) {
-	if path == wholeDocument {
-		return d.raw, d.raw != nil
+	if path == wholeDocument || len(d.raw) == 0 {
+		return d.raw, len(d.raw) > 0
 	}
 	value, members := d.raw, d.members
 	for depth, more := 0, true; more; depth++ {
 		var step string
 		step, path, more = cutStep(path)
-		if depth > 0 {
-			members = membersOf(value)
+		f := newFinder(value, step)
+		if len(members) > 0 {
+			f.all(members)
+		} else {
+			walk(value, f.visit)
 		}
-		var ok bool
-		if value, ok = child(members, step); !ok || depth == maxPathDepth {
+		if !f.found || f.conflict || depth == maxPathDepth {
 			return nil, false
 		}
+		value, members = f.value, nil
 	}
 	return value, true
 }
 
-// child finds a key of an object or an index of an array.
-func child(members []member, step string) ([]byte, bool) {
-	if len(members) == 0 {
-		return nil, false
-	}
-	if members[0].key == nil {
-		return element(members, step)
-	}
-	var value []byte
-	for _, m := range members {
-		if !keyIs(m.key, step) {
-			continue
-		}
-		if value != nil && !equalValues(value, m.value) {
-			return nil, false
-		}
-		if value == nil {
-			value = m.value
-		}
-	}
-	return value, value != nil
+// finder looks for one member of a container: a key of an object, or an index
+// of an array.
+type finder struct {
+	key    string
+	index  int // -1 where an object is searched, or no index was meant
+	object bool
+
+	seen     int
+	value    []byte
+	found    bool
+	conflict bool
 }
 
-func element(members []member, step string) ([]byte, bool) {
-	if step == "" || len(step) > 9 || step[0] == '0' && step != "0" {
-		return nil, false
+func newFinder(container []byte, step string) finder {
+	f := finder{key: step, index: -1, object: container[0] == '{'}
+	if !f.object {
+		f.index = arrayIndex(step)
 	}
-	i, err := strconv.ParseUint(step, 10, 32)
-	if err != nil || i >= uint64(len(members)) {
-		return nil, false
+	return f
+}
+
+// arrayIndex reads a canonical index, -1 where the step is none.
+func arrayIndex(step string) int {
+	if len(step) > 9 || len(step) > 1 && step[0] == '0' {
+		return -1
 	}
-	return members[i].value, true
+	n, ok := digits(step)
+	if !ok {
+		return -1
+	}
+	return int(n)
+}
+
+func (f *finder) all(members []member) {
+	for _, m := range members {
+		if !f.visit(m) {
+			return
+		}
+	}
+}
+
+// visit looks at one member; an object is searched to its end, as the same
+// key may come again.
+func (f *finder) visit(m member) bool {
+	if !f.object {
+		if f.seen == f.index {
+			f.value, f.found = m.value, true
+		}
+		f.seen++
+		return !f.found
+	}
+	if !keyIs(m.key, f.key) {
+		return true
+	}
+	if !f.found {
+		f.value, f.found = m.value, true
+		return true
+	}
+	f.conflict = f.conflict || !equalValues(f.value, m.value)
+	return !f.conflict
 }
 
 // scalar is the text of a value: strings decoded, numbers as they are

@@ -146,8 +146,13 @@ func parsePart(inside string) (part, error) {
 	if !ok {
 		return part{}, fmt.Errorf("{%s} is unknown: placeholders are {body} {body_sha256} {timestamp} {method} {url} {path} {form} {header:NAME} {query:NAME} {json:PATH}", inside)
 	}
-	if arg == "" {
+	switch _, err := parsePath(arg); {
+	case arg == "":
 		return part{}, fmt.Errorf("{%s}: a name must follow the colon", inside)
+	case kind == partHeader && !isToken(arg):
+		return part{}, fmt.Errorf("{%s}: %q is no header name", inside, arg)
+	case kind == partJSON && err != nil:
+		return part{}, fmt.Errorf("{%s}: %w", inside, err)
 	}
 	return part{kind: kind, text: arg, lower: filtered}, nil
 }

@@ -69,7 +69,7 @@ func (r *reader) list(key string) []string {
 		return nil
 	}
 	items, isList := v.([]any)
-	if texts, ok := v.([]string); ok {
+	if texts, ok := v.([]string); ok && len(texts) > 0 {
 		return texts
 	}
 	if !isList || len(items) == 0 {

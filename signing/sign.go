@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,7 +85,7 @@ func privateKey(secret string) (ed25519.PrivateKey, error) {
 // webhook-timestamp header the Unix seconds of at.
 func (s *Signer) Sign(id string, at time.Time, body []byte) string {
 	stamp := strconv.FormatInt(at.Unix(), 10)
-	message := []piece{{text: id + "." + stamp + "."}, {bytes: slices.Clip(body)}}
+	message := []piece{{text: id + "." + stamp + "."}, {bytes: body}}
 	var out strings.Builder
 	for i := range s.keys {
 		if i > 0 {

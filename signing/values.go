@@ -91,7 +91,7 @@ func (v *Values) Form(name string) (string, bool) {
 // payload is read in that field (GitHub, Slack). Keys are compared exactly.
 // Strings are decoded, numbers keep the text they were written with, booleans
 // are true and false; null, "", objects, arrays and strings with a lone
-// surrogate (which no UTF-8 can hold) are absent. A body that is not exactly
+// surrogate (which no UTF-8 can hold) are absent; a NUL in a string stays. A body that is not exactly
 // one JSON document in UTF-8 has no values.
 func (v *Values) JSON(path string) (string, bool) {
 	raw, ok := v.at(path)
@@ -108,11 +108,11 @@ func (v *Values) Items(path string) ([]Item, bool) {
 	if !ok || raw[0] != '[' {
 		return nil, false
 	}
-	members := membersOf(raw)
-	items := make([]Item, len(members))
-	for i, m := range members {
-		items[i] = Item{Raw: m.value}
-	}
+	items := []Item{}
+	walk(raw, func(m member) bool {
+		items = append(items, Item{raw: m.value})
+		return true
+	})
 	return items, true
 }
 
@@ -141,18 +141,16 @@ func (v *Values) documentText() []byte {
 }
 
 // Item is one element of a batch.
-type Item struct {
-	// Raw is its JSON text as it stands in the body.
-	Raw []byte
-}
+type Item struct{ raw []byte }
+
+// Raw is the item's JSON text as it stands in the body; it must not be
+// changed.
+func (i *Item) Raw() []byte { return i.raw }
 
 // JSON is a scalar inside the item, by the rules of [Values.JSON]; @this is
 // the item.
-func (i Item) JSON(path string) (string, bool) {
-	if len(i.Raw) == 0 {
-		return "", false
-	}
-	doc := document{raw: i.Raw, members: membersOf(i.Raw)}
+func (i *Item) JSON(path string) (string, bool) {
+	doc := document{raw: i.raw}
 	raw, ok := doc.at(path)
 	if !ok {
 		return "", false
