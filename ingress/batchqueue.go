@@ -40,6 +40,7 @@ type lane struct {
 	busy      bool
 	waiting   amount
 	pass      uint64 // the selection that must not take more from this lane
+	failed    bool   // by the push that is being settled
 	notBefore time.Time
 	retry     *backoff.ExponentialBackOff
 }
@@ -48,6 +49,7 @@ type lane struct {
 type batch struct {
 	groups  []*group
 	entries []*entry
+	lanes   []*lane // those of the entries, each once
 }
 
 func newBatchQueue(b *batcher, name string) *batchQueue {

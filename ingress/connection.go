@@ -128,6 +128,15 @@ func (c *watchedTLS) HandshakeContext(ctx context.Context) error { return c.tls.
 func (c *watchedTLS) framed() *framing                           { return &c.framing }
 func (c *watched) framed() *framing                              { return &c.framing }
 
+// CloseWrite lets net/http end an answer before it drops what it did not read:
+// a sender that is reset first never sees the 413 or 431.
+func (c *watched) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
 type framingKey struct{}
 
 // withConnection lets the handler find the framing of its connection.

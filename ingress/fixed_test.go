@@ -129,4 +129,3 @@ func (tc *fixedCase) wire() string {
 	out.Write(tc.Request.Body)
 	return out.String()
 }
-

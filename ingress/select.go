@@ -114,7 +114,10 @@ func (q *batchQueue) take(b *batch) {
 		for i := range g.entries {
 			if e := &g.entries[i]; e.status == "" {
 				b.entries = append(b.entries, e)
-				q.hold(e.lane, true)
+				if !e.lane.busy {
+					b.lanes = append(b.lanes, e.lane)
+					q.hold(e.lane, true)
+				}
 			}
 		}
 	}

@@ -17,11 +17,13 @@ func (q *batchQueue) settle(b *batch, verdicts []verdict, err error) *batch {
 	q.inFlight = slices.DeleteFunc(q.inFlight, func(x *batch) bool { return x == b })
 	q.judgeAll(now, b, verdicts, err == nil)
 	q.backOff(now, err)
+	// A group that is decided belongs to its request again: from here on only
+	// the lanes of the batch may be looked at.
 	for _, g := range slices.Backward(b.groups) {
 		q.finish(now, g)
 	}
-	for _, e := range b.entries {
-		q.forget(e.lane)
+	for _, l := range b.lanes {
+		q.forget(l)
 	}
 	q.promote()
 	next := q.next(now)
@@ -35,28 +37,31 @@ func (q *batchQueue) settle(b *batch, verdicts []verdict, err error) *batch {
 // judgeAll writes the verdicts into the entries and frees the lanes. Where the
 // call itself succeeded, a lane that Queen could not serve backs off alone.
 func (q *batchQueue) judgeAll(now time.Time, b *batch, verdicts []verdict, called bool) {
-	failed := make(map[*lane]bool)
 	for i, e := range b.entries {
-		q.hold(e.lane, false)
-		v := verdicts[i]
-		if !v.again {
+		if v := verdicts[i]; !v.again {
 			e.status = v.status
 			e.group.open--
 		} else if called {
-			failed[e.lane] = true
+			e.lane.failed = true
 		}
 	}
-	for _, e := range b.entries {
-		if l := e.lane; failed[l] {
-			delete(failed, l)
-			if l.retry == nil {
-				l.retry = newRetry()
-			}
-			l.notBefore = now.Add(l.retry.NextBackOff())
-		} else if e.status != "" {
-			l.retry = nil
-		}
+	for _, l := range b.lanes {
+		q.hold(l, false)
+		l.backOff(now)
 	}
+}
+
+// backOff keeps a lane quiet for a while where its last push failed.
+func (l *lane) backOff(now time.Time) {
+	switch {
+	case !l.failed:
+		l.retry = nil
+		return
+	case l.retry == nil:
+		l.retry = newRetry()
+	}
+	l.failed = false
+	l.notBefore = now.Add(l.retry.NextBackOff())
 }
 
 // backOff keeps the whole queue quiet for a while after a push that failed as
