@@ -1,0 +1,194 @@
+package dispatch
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/queenbridge/queenbridge/bridge/queen"
+)
+
+// acker sends plain acks, grouped across the partitions of a consumer group:
+// a call starts as soon as none is under way, what arrives meanwhile joins the
+// next, and a second flies only when a full one waits. Plain acks are not rate
+// limited, and each partition is answered on its own.
+type acker struct {
+	d *Dispatcher
+
+	mu     sync.Mutex
+	groups map[ackKey]*lane
+}
+
+// ackKey is what acks must share to go in one call.
+type ackKey struct{ group, node string }
+
+// fullAcks is how many acks make a full call.
+const fullAcks = 256
+
+func newAcker(d *Dispatcher) *acker { return &acker{d: d, groups: make(map[ackKey]*lane)} }
+
+// submit hands over a settlement without riders; its end is told through done.
+func (a *acker) submit(s *settlement) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := ackKey{s.lease.Group, s.lease.Node}
+	l := a.groups[key]
+	if l == nil {
+		l = &lane{}
+		a.groups[key] = l
+	}
+	l.waiting = append(l.waiting, s)
+	a.kick(l)
+}
+
+// kick starts what may fly; mu is held.
+func (a *acker) kick(l *lane) {
+	for len(l.waiting) > 0 && l.flying < maxFlights {
+		n, acks := 0, 0
+		for n < len(l.waiting) && acks < fullAcks {
+			acks += len(l.waiting[n].entries)
+			n++
+		}
+		if l.flying > 0 && acks < fullAcks {
+			return
+		}
+		unit := l.waiting[:n:n]
+		l.waiting = l.waiting[n:]
+		l.flying++
+		a.d.spawn(func() { a.fly(l, unit, acks) })
+	}
+}
+
+func (a *acker) fly(l *lane, unit []*settlement, n int) {
+	landed := sync.OnceFunc(func() {
+		a.mu.Lock()
+		l.flying--
+		a.kick(l)
+		a.mu.Unlock()
+	})
+	defer landed()
+	a.d.m.settles.WithLabelValues("ack").Observe(float64(n))
+	ctx := a.d.settling
+	for pause := (backoff{}); len(unit) > 0; {
+		acks := make([]queen.Ack, 0, n)
+		for _, s := range unit {
+			for i := range s.entries {
+				acks = append(acks, s.entries[i].ack)
+			}
+		}
+		verdicts, err := a.d.queen.AckBatch(ctx, acks)
+		unit = a.read(unit, verdicts, err)
+		if len(unit) == 0 {
+			return
+		}
+		landed() // others need not wait for these
+		a.d.m.resends.Inc()
+		a.d.log.LogAttrs(ctx, slog.LevelWarn, "acks not answered for good, sent again", slog.Int(keyCount, len(acks)), slog.Any(keyError, err))
+		if sleep(ctx, pause.next(queen.RetryAfter(err))) != nil {
+			endAll(unit, result{verdict: abandoned})
+			return
+		}
+	}
+}
+
+// read ends the settlements that were answered for good and returns the
+// others. A whole batch acked again is refused, so a repeat is safe.
+func (a *acker) read(unit []*settlement, verdicts []queen.AckVerdict, err error) (again []*settlement) {
+	denied := queen.Denied(err)
+	at := 0
+	for _, s := range unit {
+		n := len(s.entries)
+		if len(verdicts) < at+n || err != nil && !answered(verdicts[at:at+n]) {
+			if denied {
+				s.r.status.block(err)
+			}
+			again = append(again, s)
+			at += n
+			continue
+		}
+		s.r.status.unblock()
+		switch v := verdictOf(verdicts[at : at+n]); v.answer {
+		case ackAgain:
+			again = append(again, s)
+		case ackForgotten:
+			// Delivered, or its riders are out: never called again by this process.
+			s.r.memo.add(s.entries)
+			a.refusedAck(s, v.text, forgotten)
+		case ackRefused:
+			a.refusedAck(s, v.text, refused)
+		default:
+			s.end(result{})
+		}
+		at += n
+	}
+	return again
+}
+
+func (a *acker) refusedAck(s *settlement, text string, v verdict) {
+	s.r.m.lost.WithLabelValues(s.r.cfg.Name).Inc()
+	s.r.log.Warn("ack refused, the messages come again unless they were acked before",
+		slog.Int(keyCount, len(s.entries)), slog.String(keyError, text))
+	s.end(result{verdict: v})
+}
+
+// answered says that a call of the group was answered: the client tells the
+// missing ones apart.
+func answered(verdicts []queen.AckVerdict) bool {
+	for _, v := range verdicts {
+		if !v.Success && v.Error == "not answered" {
+			return false
+		}
+	}
+	return true
+}
+
+type ackAnswer int8
+
+const (
+	ackDone ackAnswer = iota
+	ackAgain
+	ackRefused
+	ackForgotten
+)
+
+type ackRead struct {
+	answer ackAnswer
+	text   string
+}
+
+// verdictOf reads the verdicts of one settlement's acks. Only success counts;
+// texts merely tell whether asking again may help (queen-contract.md §5.2: they
+// differ between the generations).
+func verdictOf(verdicts []queen.AckVerdict) ackRead {
+	for _, v := range verdicts {
+		switch {
+		case v.Success:
+		case v.Temporary():
+			return ackRead{ackAgain, v.Error}
+		case strings.HasPrefix(v.Error, "unresolvable"): // 1.x; 2.x says it of lost leases too
+			return ackRead{ackForgotten, v.Error}
+		default:
+			return ackRead{ackRefused, v.Error}
+		}
+	}
+	return ackRead{}
+}
+
+// giveBack returns a part of which nothing was started: `retry` on its first
+// message releases the lease and charges nothing. If it is refused the lease
+// runs out instead.
+func (p *part) giveBack() {
+	ack := completed(&p.items[0].msg, p.lease)
+	ack.Status = queen.AckRetry
+	ctx := p.r.d.settling
+	for pause, tries := (backoff{}), 0; tries < 3; tries++ {
+		v, err := p.r.d.queen.Ack(ctx, ack)
+		if err == nil && !v.Temporary() {
+			break
+		}
+		if sleep(ctx, pause.next(queen.RetryAfter(err))) != nil {
+			break
+		}
+	}
+	p.close(result{verdict: refused})
+}

@@ -1,0 +1,350 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
+)
+
+// itemState is where one message of a part stands.
+type itemState int8
+
+const (
+	waiting   itemState = iota // for a slot, or to be read
+	running                    // its call is under way
+	decided                    // out says what becomes of it
+	unstarted                  // not called, and not to be: out says when again
+	detached                   // its call is still under way, its retry is in the settle
+	ackOnly                    // nothing is left but its ack
+)
+
+// item is one popped message.
+type item struct {
+	msg      queen.Message
+	d        bridge.Delivery
+	state    itemState
+	called   bool
+	out      bridge.Outcome
+	since    time.Time // when the call began, then when out was decided
+	deadline time.Time // of the call
+	key      string    // of the retry timer in the settle, of a detached item
+	reason   error     // of unstarted
+}
+
+// part is what one pop leased of one partition. With ordering none its items
+// are called in parallel and settled together: a settle that ends the leased
+// batch releases the lease, so Queen refuses its repeat.
+type part struct {
+	r     *route
+	lease *lease
+	queue string // popped from
+	items []*item
+
+	mu       sync.Mutex
+	waiting  int
+	running  int
+	begun    time.Time     // the first call
+	settling bool          // no more steps: the settle decides
+	timer    *time.Timer   // looks for slow calls
+	answered chan struct{} // closed when the settle is; nil without detached items
+}
+
+// group splits a pop's messages by partition, in order.
+func group(messages []queen.Message) [][]queen.Message {
+	if len(messages) == 1 {
+		return [][]queen.Message{messages}
+	}
+	var parts [][]queen.Message
+	at := make(map[string]int)
+	for i := range messages {
+		id := messages[i].PartitionID
+		n, ok := at[id]
+		if !ok {
+			n = len(parts)
+			at[id], parts = n, append(parts, nil)
+		}
+		parts[n] = append(parts[n], messages[i])
+	}
+	return parts
+}
+
+// take begins on a pop of a queue: ordering none.
+func (r *route) take(p queen.Popped, queue string) {
+	groups := group(p.Messages)
+	l := r.newLease(p.Lease, leaseNone)
+	parts := make([]*part, len(groups))
+	for i, messages := range groups {
+		parts[i] = r.newPart(messages, queue, l)
+	}
+	l.start(p.Asked, len(parts))
+	r.d.limiter.popped(r.claim, len(p.Messages))
+	for _, p := range parts {
+		p.start()
+	}
+}
+
+// newPart reads the messages of one partition and decides what needs no call.
+func (r *route) newPart(messages []queen.Message, queue string, l *lease) *part {
+	p := &part{r: r, lease: l, queue: queue, items: make([]*item, len(messages))}
+	var seen map[string]bool // lineage/hop of the retries of this part
+	for i := range messages {
+		it := &item{msg: messages[i], since: time.Now()}
+		p.items[i] = it
+		var envelope bool
+		it.d, envelope, it.out = r.read(&it.msg, queue)
+		switch {
+		case r.memo.has(it.msg.ID):
+			it.state = ackOnly
+		case it.out.Kind != "":
+			it.state = decided
+		case envelope:
+			key := bridge.TimerKey(it.d.Lineage, it.d.Hop)
+			if seen[key] {
+				it.state = ackOnly // a second copy shares the first one's outcome
+			}
+			if seen == nil {
+				seen = make(map[string]bool)
+			}
+			seen[key] = true
+			if it.state == waiting && r.policy.UsedUp(it.d) {
+				it.state, it.out = decided, exhausted(it.d)
+			}
+		}
+		if it.state == waiting {
+			p.waiting++
+		}
+	}
+	return p
+}
+
+// read makes a message a delivery: a retry envelope continues one, anything
+// else begins one. out is set where it cannot be read.
+func (r *route) read(m *queen.Message, queue string) (d bridge.Delivery, envelope bool, out bridge.Outcome) {
+	origin := bridge.Origin{
+		Queue: queue, Partition: m.Partition, PartitionID: m.PartitionID,
+		TransactionID: m.TransactionID, MessageID: m.ID, CreatedAt: m.CreatedAt,
+	}
+	fresh := bridge.NewDelivery(r.cfg.Name, origin, m.Data)
+	if m.BadData {
+		return fresh, false, undecodable(errors.New("the payload is not JSON"))
+	}
+	if queue != r.retryQueue {
+		return fresh, false, bridge.Outcome{}
+	}
+	d, ours, err := bridge.DecodeDelivery(m.Data)
+	switch {
+	case err != nil:
+		return fresh, false, undecodable(err)
+	case !ours: // pushed here by somebody: an event like any other
+		return fresh, false, bridge.Outcome{}
+	}
+	d.Dead = nil
+	return d, true, bridge.Outcome{}
+}
+
+// start begins the calls.
+func (p *part) start() {
+	if p.waiting == 0 {
+		p.step()
+		return
+	}
+	for _, it := range p.items {
+		if it.state == waiting {
+			p.r.d.spawn(func() { p.call(it) })
+		}
+	}
+}
+
+// call takes one item from waiting to an outcome.
+func (p *part) call(it *item) {
+	r := p.r
+	defer func() {
+		if v := recover(); v != nil {
+			r.log.Error("panic while attempting", slog.Any(keyError, v), stack())
+			p.ended(it, bridge.Outcome{Kind: bridge.Retry, Delay: time.Minute, Failure: bridge.Failure{
+				Class: bridge.FailureFunctionError, Error: fmt.Sprintf("the bridge panicked: %v", v),
+			}})
+		}
+	}()
+	event, err := it.d.Event()
+	if err != nil {
+		p.ended(it, undecodable(err))
+		return
+	}
+	resp, err := p.callInSlot(it, &event)
+	if err != nil {
+		p.giveUp(it, err)
+		return
+	}
+	out := r.decide(it, &resp)
+	wasDetached := p.ended(it, out)
+	r.record(it, &resp, out, wasDetached)
+	if wasDetached {
+		p.detachEnded(it, out)
+	}
+}
+
+// callInSlot waits for a slot and makes the call; an error says that no call
+// was made.
+func (p *part) callInSlot(it *item, event *bridge.Event) (bridge.Response, error) {
+	r := p.r
+	if err := r.d.limiter.acquire(p.lease.ctx, r.claim); err != nil {
+		return bridge.Response{}, err
+	}
+	begun := time.Now()
+	defer func() { r.d.limiter.release(r.claim, time.Since(begun)) }()
+	if err := p.begin(it, begun); err != nil {
+		return bridge.Response{}, err
+	}
+	return r.attempt(r.d.calling, r.request(it, event), it.deadline), nil
+}
+
+// begin says that an item's call begins now, unless the lease may have run
+// out.
+func (p *part) begin(it *item, now time.Time) error {
+	if p.lease.left() <= 0 {
+		return errLeaseLost
+	}
+	p.mu.Lock()
+	it.state, it.called, it.since = running, true, now
+	it.deadline = now.Add(p.r.timeout)
+	p.waiting--
+	p.running++
+	if p.begun.IsZero() {
+		p.begun = now
+	}
+	p.mu.Unlock()
+	p.step()
+	return nil
+}
+
+// giveUp says that an item is not called; it is no failure of the event.
+func (p *part) giveUp(it *item, reason error) {
+	p.mu.Lock()
+	it.state, it.reason, it.since = unstarted, reason, time.Now()
+	p.waiting--
+	p.mu.Unlock()
+	p.step()
+}
+
+// ended takes the outcome of an item; detached says that its settle did not
+// wait for it.
+func (p *part) ended(it *item, out bridge.Outcome) (wasDetached bool) {
+	p.mu.Lock()
+	switch it.state {
+	case detached:
+		p.mu.Unlock()
+		return true
+	case running:
+		p.running--
+	case waiting:
+		p.waiting--
+	default: // a panic after the outcome
+		p.mu.Unlock()
+		return false
+	}
+	it.state, it.out, it.since = decided, out, time.Now()
+	p.mu.Unlock()
+	p.step()
+	return false
+}
+
+// step settles the part once every item is decided or slow.
+func (p *part) step() {
+	p.mu.Lock()
+	now := time.Now()
+	if p.settling || !p.ready(now) {
+		p.mu.Unlock()
+		return
+	}
+	p.settling = true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	for _, it := range p.items {
+		if it.state == running {
+			p.detach(it)
+		}
+	}
+	p.mu.Unlock()
+	p.finish(now)
+}
+
+// ready says that nothing is left to wait for; mu is held.
+func (p *part) ready(now time.Time) bool {
+	if p.waiting > 0 {
+		return false
+	}
+	if p.running == 0 {
+		return true
+	}
+	after := p.r.cfg.DetachAfter
+	if after <= 0 || p.timer != nil && now.Sub(p.begun) < after {
+		return false
+	}
+	last := p.lastBegun()
+	if slow := last.Add(after); now.Before(slow) {
+		p.look(slow.Sub(now))
+		return false
+	}
+	return true
+}
+
+// lastBegun is when the youngest running call began.
+func (p *part) lastBegun() (last time.Time) {
+	for _, it := range p.items {
+		if it.state == running && it.since.After(last) {
+			last = it.since
+		}
+	}
+	return last
+}
+
+// look steps again after d; mu is held.
+func (p *part) look(d time.Duration) {
+	if p.timer == nil {
+		p.timer = time.AfterFunc(d, func() { p.r.d.spawn(p.step) })
+		return
+	}
+	p.timer.Reset(d)
+}
+
+// finish ends a part whose items are all decided: it drops it, gives it back,
+// or settles it.
+func (p *part) finish(now time.Time) {
+	switch {
+	case p.lease.isLost():
+		p.r.m.lost.WithLabelValues(p.r.cfg.Name).Inc()
+		p.r.log.Warn("lease lost, outcomes dropped", slog.String(keyQueue, p.queue),
+			slog.String(keyPartition, p.items[0].msg.Partition), slog.Int(keyCount, len(p.items)))
+		p.close(result{})
+	case p.untouched():
+		p.r.d.spawn(func() { p.giveBack() })
+	default:
+		p.settle(now)
+	}
+}
+
+// untouched says that nothing of the part was started or decided.
+func (p *part) untouched() bool {
+	for _, it := range p.items {
+		if it.state != unstarted {
+			return false
+		}
+	}
+	return true
+}
+
+// close ends the part's hold on lease and room.
+func (p *part) close(result) {
+	if p.answered != nil {
+		close(p.answered)
+	}
+	p.lease.done()
+	p.r.d.limiter.popped(p.r.claim, -len(p.items))
+}

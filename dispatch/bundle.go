@@ -1,0 +1,282 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge/queen"
+)
+
+// maxFlights bounds the transactions under way to one node.
+const maxFlights = 4
+
+// bundler commits settlements that carry riders: group commit across
+// partitions and routes, because Queen allows 100 such transactions a second
+// whatever they hold (measured 1.3.0). A transaction starts as soon as none is
+// under way; what arrives meanwhile joins the next; a second flies only when a
+// full one waits.
+type bundler struct {
+	d *Dispatcher
+
+	mu    sync.Mutex
+	nodes map[string]*lane
+}
+
+// lane is what waits for one node: acks go to the node that granted the lease.
+type lane struct {
+	waiting []*settlement
+	flying  int
+}
+
+func newBundler(d *Dispatcher) *bundler { return &bundler{d: d, nodes: make(map[string]*lane)} }
+
+// submit hands over a settlement; its end is told through done.
+func (b *bundler) submit(s *settlement) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	node := s.lease.Node
+	l := b.nodes[node]
+	if l == nil {
+		l = &lane{}
+		b.nodes[node] = l
+	}
+	l.waiting = append(l.waiting, s)
+	b.kick(l)
+}
+
+// kick starts what may fly; mu is held.
+func (b *bundler) kick(l *lane) {
+	for len(l.waiting) > 0 && l.flying < maxFlights {
+		n, full := pack(l.waiting)
+		if l.flying > 0 && !full {
+			return
+		}
+		unit := l.waiting[:n:n]
+		l.waiting = l.waiting[n:]
+		l.flying++
+		b.d.spawn(func() { b.fly(l, unit) })
+	}
+}
+
+// pack is how many of the waiting settlements fit one transaction. full says
+// that more waits than fits. One that fits none is taken alone: a refusal
+// then splits it. Two of one partition never share a transaction: the second
+// waits for a lease the first still has.
+func pack(waiting []*settlement) (n int, full bool) {
+	var timers, kv, bytes, acks int
+	partitions := make(map[string]bool, len(waiting))
+	for _, s := range waiting {
+		timers += s.timers()
+		bytes += s.bytes
+		acks += len(s.entries)
+		if s.kv != nil {
+			kv++
+		}
+		id := s.lease.Group + "\x00" + s.partitionID()
+		if n > 0 && (timers > maxTimers || kv > maxKV || bytes > maxRiderBytes || acks > maxAcks || partitions[id]) {
+			return n, true
+		}
+		partitions[id] = len(s.entries) > 0
+		n++
+	}
+	return n, timers == maxTimers || kv == maxKV
+}
+
+func (b *bundler) fly(l *lane, unit []*settlement) {
+	landed := sync.OnceFunc(func() {
+		b.mu.Lock()
+		l.flying--
+		b.kick(l)
+		b.mu.Unlock()
+	})
+	defer landed()
+	b.settle(b.d.settling, unit, landed)
+}
+
+// settle commits a unit and tells each settlement its end. stuck is called
+// when the first answer is indefinite: others need not wait for this unit.
+func (b *bundler) settle(ctx context.Context, unit []*settlement, stuck func()) {
+	if len(unit) == 0 {
+		return
+	}
+	var tx queen.Transaction
+	owners := assemble(unit, &tx)
+	commit, err := b.commit(ctx, tx, unit, stuck)
+	switch classify(err) {
+	case indefinite, operators: // only the end of ctx
+		endAll(unit, result{verdict: abandoned})
+	case accepted:
+		b.accept(unit, owners, commit)
+	case timersGone:
+		b.repair(ctx, tx.Timers, err)
+		endAll(unit, result{})
+	case duplicate: // the ids of our pushes are this settle's own: it had committed
+		endAll(unit, result{})
+	case leaseLost:
+		b.without(ctx, unit, culprit(refusalText(err), unit), result{verdict: refused}, stuck)
+	case precondition:
+		b.precondition(ctx, unit, err, stuck)
+	case idForgotten:
+		b.forgotten(ctx, unit, stuck)
+	case atFault:
+		b.split(ctx, unit, err, stuck)
+	}
+}
+
+// assemble makes the transaction of a unit; owners tells whose each KV
+// operation is.
+func assemble(unit []*settlement, tx *queen.Transaction) (owners []int) {
+	for i, s := range unit {
+		for j := range s.entries {
+			e := &s.entries[j]
+			if e.ack.TransactionID != "" {
+				tx.Acks = append(tx.Acks, e.ack)
+			}
+			if e.timer != nil {
+				tx.Timers = append(tx.Timers, *e.timer)
+			}
+			if e.push != nil {
+				tx.Pushes = append(tx.Pushes, *e.push)
+			}
+		}
+		if s.kv != nil {
+			tx.KV, owners = append(tx.KV, *s.kv), append(owners, i)
+		}
+	}
+	return owners
+}
+
+// commit sends the identical body until a definite answer, or until ctx ends.
+func (b *bundler) commit(ctx context.Context, tx queen.Transaction, unit []*settlement, stuck func()) (queen.Commit, error) {
+	prepared, err := tx.Prepare()
+	if err != nil {
+		return queen.Commit{}, malformed(err)
+	}
+	b.d.m.settles.WithLabelValues("transaction").Observe(float64(len(tx.Acks)))
+	defer func() { unblock(unit) }()
+	for pause := (backoff{}); ; {
+		commit, err := b.d.queen.Commit(ctx, prepared)
+		kind := classify(err)
+		if kind != indefinite && kind != operators {
+			return commit, err
+		}
+		stuck()
+		b.d.m.resends.Inc()
+		if kind == operators {
+			block(unit, err)
+		}
+		b.d.log.LogAttrs(ctx, slog.LevelWarn, "settle not answered for good, sent again", slog.Int(keyCount, len(tx.Acks)), slog.Any(keyError, err))
+		if sleep(ctx, pause.next(queen.RetryAfter(err))) != nil {
+			return queen.Commit{}, err
+		}
+	}
+}
+
+func block(unit []*settlement, err error) {
+	for _, s := range unit {
+		s.r.status.block(err)
+	}
+}
+
+func unblock(unit []*settlement) {
+	for _, s := range unit {
+		s.r.status.unblock()
+	}
+}
+
+// accept tells each settlement its answer, and checks the timers' verdicts.
+func (b *bundler) accept(unit []*settlement, owners []int, commit queen.Commit) {
+	for _, status := range commit.Timers {
+		switch status {
+		case queen.TimerScheduled, queen.TimerRescheduled:
+		case queen.TimerTooLate: // a copy of that delivery is just firing
+		default:
+			b.d.log.Error("timer of a committed settle has an unknown verdict", slog.String(keyStatus, string(status)))
+		}
+	}
+	answers := make([]*queen.KVResult, len(unit))
+	for k, i := range owners {
+		if k < len(commit.KV) {
+			answers[i] = &commit.KV[k]
+		}
+	}
+	for i, s := range unit {
+		s.end(result{kv: answers[i]})
+	}
+}
+
+// repair schedules timers that a broker too old for them dropped in silence:
+// their acks are committed.
+func (b *bundler) repair(ctx context.Context, timers []queen.Timer, cause error) {
+	b.d.log.Error("the broker dropped the timers of a settle, scheduling them again", slog.Any(keyError, cause))
+	for pause := (backoff{}); ; {
+		_, err := b.d.queen.Schedule(ctx, timers)
+		if err == nil {
+			return
+		}
+		b.d.log.Error("retry timers are lost unless this call succeeds", slog.Int(keyCount, len(timers)), slog.Any(keyError, err))
+		if sleep(ctx, pause.next(queen.RetryAfter(err))) != nil {
+			return
+		}
+	}
+}
+
+func endAll(unit []*settlement, res result) {
+	for _, s := range unit {
+		s.end(res)
+	}
+}
+
+func refusalText(err error) string {
+	var rollback *queen.RollbackError
+	if errors.As(err, &rollback) {
+		return rollback.Text
+	}
+	return ""
+}
+
+// without ends the settlement at fault and sends the others again; where none
+// is named, each on its own.
+func (b *bundler) without(ctx context.Context, unit []*settlement, at int, res result, stuck func()) {
+	if len(unit) == 1 {
+		unit[0].end(res)
+		return
+	}
+	if at < 0 {
+		b.oneByOne(ctx, unit, stuck)
+		return
+	}
+	unit[at].end(res)
+	rest := append(append([]*settlement(nil), unit[:at]...), unit[at+1:]...)
+	b.settle(ctx, rest, stuck)
+}
+
+func (b *bundler) oneByOne(ctx context.Context, unit []*settlement, stuck func()) {
+	for i := range unit {
+		b.settle(ctx, unit[i:i+1], stuck)
+	}
+}
+
+// precondition: a value of our own proves that this body had committed, any
+// other that somebody else counted, so the lease is lost.
+func (b *bundler) precondition(ctx context.Context, unit []*settlement, err error, stuck func()) {
+	var rollback *queen.RollbackError
+	_ = errors.As(err, &rollback)
+	if ours(rollback.Value, unit) >= 0 {
+		endAll(unit, result{})
+		return
+	}
+	b.without(ctx, unit, kvCulprit(rollback.FailedIndex, unit), result{verdict: refused}, stuck)
+}
+
+// backoff is the pause before a call is sent again: 100 ms, doubled up to 5 s.
+type backoff struct{ last time.Duration }
+
+// next is the next pause, at least what the broker asked for.
+func (b *backoff) next(asked time.Duration) time.Duration {
+	b.last = min(max(2*b.last, 100*time.Millisecond), 5*time.Second)
+	return max(jitter(b.last), min(asked, time.Minute))
+}

@@ -1,0 +1,32 @@
+// Package dispatch takes events from Queen queues through consumer groups and
+// calls functions with them: it settles every outcome in Queen, lets failed
+// deliveries come back by durable timers, and ends hopeless ones as dead
+// letters with a reason. How a function is called is left to a Sender
+// (dispatch/httptarget), which outcome an answer has to bridge.Policy, and how
+// Queen is spoken to package bridge/queen.
+//
+// # One batch
+//
+// pop → decode → attempt → decide → settle. A pop leases the messages of some
+// partitions. With ordering none the messages of a partition are called in
+// parallel and settled together once all are decided: a plain ack if all were
+// delivered, else one transaction that acks them all and holds a timer for
+// each retry and a push for each dead letter. With ordering partition they are
+// called one after the other, and a failing one waits in front of its
+// partition: on the local clock while the delay fits the lease, else by a
+// lease that lasts as long as the delay, so no process needs to remember it.
+//
+// # Promises
+//
+//   - An event is delivered or in Queen (queue, timer, dead letter) whatever
+//     dies when: no ack without its retry, no retry without its ack.
+//   - A settle whose answer was lost is sent again, byte for byte, until Queen
+//     answers; the function is not called again for it.
+//   - Only the holder of a lease moves a delivery; what a lost lease covered
+//     is neither called further nor settled.
+//   - A delivery keeps its id over all attempts; calls are at most the
+//     policy's attempts, and one more per death or lost lease.
+//   - A failing or hanging target takes nothing from another route, a failing
+//     event nothing from another partition, and with ordering none nothing
+//     from its own.
+package dispatch

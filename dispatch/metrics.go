@@ -1,0 +1,109 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/queenbridge/queenbridge/bridge"
+)
+
+// metrics are the dispatcher's. Labels are names of the configuration, status
+// codes and fixed words.
+type metrics struct {
+	attempts *prometheus.CounterVec   // route, outcome, class, code
+	latency  *prometheus.HistogramVec // route
+	inFlight *prometheus.GaugeVec     // target
+	retries  *prometheus.CounterVec   // route
+	dead     *prometheus.CounterVec   // route, class
+	lost     *prometheus.CounterVec   // route
+	unknown  *prometheus.CounterVec   // route
+	popped   *prometheus.CounterVec   // route
+	settles  *prometheus.HistogramVec // kind
+	resends  prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		attempts: counter("attempts_total", "Calls of functions.", "route", "outcome", "class", "code"),
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "queenbridge", Subsystem: "dispatch", Name: "attempt_seconds",
+			Help: "Duration of calls.", Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 13),
+		}, []string{"route"}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "queenbridge", Subsystem: "dispatch", Name: "in_flight", Help: "Calls under way.",
+		}, []string{"target"}),
+		retries: counter("retries_scheduled_total", "Retries and holds scheduled, as committed.", "route"),
+		dead:    counter("dead_letters_total", "Deliveries that ended as dead letters, as committed.", "route", "class"),
+		lost:    counter("leases_lost_total", "Partitions whose lease was lost before they were settled.", "route"),
+		unknown: counter("unknown_outcomes_total", "Calls that may have run although they failed: timeouts and cut connections.", "route"),
+		popped:  counter("popped_total", "Messages popped.", "route"),
+		settles: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "queenbridge", Subsystem: "dispatch", Name: "settle_messages",
+			Help: "Messages per settle call.", Buckets: prometheus.ExponentialBuckets(1, 2, 12),
+		}, []string{"kind"}),
+		resends: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "queenbridge", Subsystem: "dispatch", Name: "settle_resends_total",
+			Help: "Settles sent again because no definite answer came.",
+		}),
+	}
+	return m, m.register(reg)
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "queenbridge", Subsystem: "dispatch", Name: name, Help: help,
+	}, labels)
+}
+
+func (m *metrics) register(reg prometheus.Registerer) error {
+	if reg == nil {
+		return nil
+	}
+	var errs []error
+	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.lost, m.unknown, m.popped, m.settles, m.resends} {
+		errs = append(errs, reg.Register(c))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("register metrics of dispatch: %w", err)
+	}
+	return nil
+}
+
+// routeMetrics are a route's, looked up once.
+type routeMetrics struct {
+	*metrics
+	route     string
+	delivered prometheus.Counter // of the most common answer, 200
+	latency   prometheus.Observer
+	inFlight  prometheus.Gauge
+	popped    prometheus.Counter
+}
+
+func (m *metrics) of(route, target string) routeMetrics {
+	return routeMetrics{
+		metrics: m, route: route,
+		delivered: m.attempts.WithLabelValues(route, string(bridge.Delivered), "", "200"),
+		latency:   m.latency.WithLabelValues(route),
+		inFlight:  m.inFlight.WithLabelValues(target),
+		popped:    m.popped.WithLabelValues(route),
+	}
+}
+
+func (m *routeMetrics) attempted(resp *bridge.Response, out bridge.Outcome, took time.Duration) {
+	m.latency.Observe(took.Seconds())
+	if out.Kind == bridge.Delivered && resp.Status == 200 {
+		m.delivered.Inc()
+		return
+	}
+	code := ""
+	if resp.Err == nil {
+		code = strconv.Itoa(resp.Status)
+	} else if resp.Sent {
+		m.unknown.WithLabelValues(m.route).Inc()
+	}
+	m.attempts.WithLabelValues(m.route, string(out.Kind), string(out.Failure.Class), code).Inc()
+}

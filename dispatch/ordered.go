@@ -1,0 +1,357 @@
+package dispatch
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
+)
+
+const (
+	// carefulFor is how long a route pops single messages after Queen did not
+	// know the id of one: a plain ack of a whole leased batch is what 1.x takes
+	// even then ("Old events").
+	carefulFor = 10 * time.Minute
+	// commitEvery bounds what a death makes the function see again.
+	commitEvery = time.Second
+)
+
+// ordered is the leased batch of one partition whose messages are called one
+// after the other (ordering partition).
+type ordered struct {
+	r     *route
+	lease *lease
+	items []*item
+	done  int // acked: items before it
+	at    int // the message in hand
+	tally tally
+	key   string // of the tally
+	last  time.Time
+}
+
+// planOrdered asks for one partition.
+func (r *route) planOrdered(ctx context.Context) (batch, partitions int, err error) {
+	_, err = r.d.limiter.awaitRoom(ctx, r.claim)
+	if time.Now().UnixNano() < r.careful.Load() {
+		return 1, 1, err
+	}
+	return orderedBatch, 1, err
+}
+
+// takeOrdered begins on a pop of the source queue: ordering partition.
+func (r *route) takeOrdered(p queen.Popped) {
+	groups := group(p.Messages)
+	l := r.newLease(p.Lease, leasePartition)
+	l.start(p.Asked, len(groups))
+	r.d.limiter.popped(r.claim, len(groups))
+	for _, messages := range groups {
+		o := &ordered{r: r, lease: l, items: make([]*item, len(messages)), last: time.Now()}
+		o.key = bridge.AttemptKey(r.cfg.Name, messages[0].PartitionID)
+		for i := range messages {
+			o.items[i] = &item{msg: messages[i], since: time.Now()}
+		}
+		r.d.spawn(o.run)
+	}
+}
+
+// run works through the batch, and ends early where the lease is lost, the
+// dispatcher stops, or the delay of a failed event is served by the lease.
+func (o *ordered) run() {
+	defer func() {
+		if p := recover(); p != nil {
+			o.r.log.Error("panic while attempting in order", slog.Any(keyError, p), stack())
+		}
+		o.lease.done()
+		o.r.d.limiter.popped(o.r.claim, -1)
+	}()
+	if !o.load() {
+		return
+	}
+	for o.at < len(o.items) {
+		if !o.step(o.items[o.at]) {
+			return
+		}
+	}
+	o.commit(nil, nil)
+}
+
+// load reads the count of the head.
+func (o *ordered) load() bool {
+	for pause := (backoff{}); ; {
+		t, err := o.r.d.counts.read(o.lease.ctx, o.key)
+		if err == nil {
+			o.tally = t
+			return true
+		}
+		if o.lease.ctx.Err() != nil || o.lease.left() <= 0 {
+			return false
+		}
+		o.r.log.LogAttrs(o.lease.ctx, slog.LevelWarn, "attempt count not read, trying again", slog.Any(keyError, err))
+		if sleep(o.lease.ctx, pause.next(queen.RetryAfter(err))) != nil {
+			return false
+		}
+	}
+}
+
+// step brings the message in hand one attempt further; false ends the batch.
+func (o *ordered) step(it *item) bool {
+	if o.r.memo.has(it.msg.ID) {
+		it.state = ackOnly
+		return o.next(it)
+	}
+	if o.repeats(it) && !o.commit(nil, nil) {
+		return false // Queen resolves a repeated id to its first message: it must be behind the cursor
+	}
+	var unreadable bridge.Outcome
+	it.d, _, unreadable = o.r.read(&it.msg, o.r.cfg.Queue)
+	if o.tally.MessageID == it.msg.ID {
+		it.d.Attempt, it.d.FirstFailed = o.tally.N, o.tally.FirstFailed
+	}
+	event, err := it.d.Event()
+	switch {
+	case unreadable.Kind != "":
+		return o.bury(it, unreadable)
+	case err != nil:
+		return o.bury(it, undecodable(err))
+	case o.r.policy.UsedUp(it.d):
+		return o.bury(it, exhausted(it.d))
+	}
+	out, err := o.call(it, &event)
+	if err != nil {
+		return o.notCalled(err)
+	}
+	return o.act(it, out)
+}
+
+// repeats says that an uncommitted message before it has the same id.
+func (o *ordered) repeats(it *item) bool {
+	for _, earlier := range o.items[o.done:o.at] {
+		if earlier.msg.TransactionID == it.msg.TransactionID {
+			return true
+		}
+	}
+	return false
+}
+
+// call makes one call while the lease surely outlasts its beginning: a stale
+// holder would call behind its successor. An error says that none was made,
+// or that its outcome does not count.
+func (o *ordered) call(it *item, event *bridge.Event) (bridge.Outcome, error) {
+	r := o.r
+	if err := r.d.limiter.acquire(o.lease.ctx, r.claim); err != nil {
+		return bridge.Outcome{}, err
+	}
+	begun := time.Now()
+	resp, err := func() (bridge.Response, error) {
+		defer func() { r.d.limiter.release(r.claim, time.Since(begun)) }()
+		if err := o.lease.ensure(r.d.settling); err != nil {
+			return bridge.Response{}, err
+		}
+		begun = time.Now()
+		it.called, it.deadline = true, begun.Add(r.timeout)
+		return r.attempt(o.lease.held, r.request(it, event), it.deadline), nil
+	}()
+	if err != nil {
+		return bridge.Outcome{}, err
+	}
+	out := r.decide(it, &resp)
+	it.out, it.since = out, time.Now()
+	r.record(it, &resp, out, false)
+	if o.lease.isLost() {
+		r.m.lost.WithLabelValues(r.cfg.Name).Inc()
+		return out, errLeaseLost
+	}
+	return out, nil
+}
+
+// notCalled: why no call was made decides whether to try again.
+func (o *ordered) notCalled(err error) bool {
+	switch {
+	case errors.Is(err, errStopping):
+		o.giveBack()
+		return false
+	case errors.Is(err, errHeld):
+		return o.pause(o.r.d.limiter.held(o.r.target.share, time.Now(), time.Minute))
+	case errors.Is(err, errLeaseLost), o.lease.left() <= 0:
+		o.leave()
+		o.r.log.Warn("lease lost, the partition is left to its next holder",
+			slog.String(keyQueue, o.r.cfg.Queue), slog.String(keyPartition, o.items[o.at].msg.Partition))
+		return false
+	}
+	// Queen did not answer the renewal; the lease still lasts a while.
+	return o.wait(jitter(500 * time.Millisecond))
+}
+
+// wait waits locally; false where the batch is to be left instead.
+func (o *ordered) wait(d time.Duration) bool {
+	if sleep(o.lease.ctx, d) == nil {
+		return true
+	}
+	o.leave()
+	return false
+}
+
+// leave acks what was delivered; the rest comes again when the lease runs out.
+func (o *ordered) leave() {
+	if !o.lease.isLost() {
+		o.commit(nil, nil)
+	}
+}
+
+// act carries out an outcome.
+func (o *ordered) act(it *item, out bridge.Outcome) bool {
+	switch out.Kind {
+	case bridge.Delivered:
+		return o.next(it)
+	case bridge.Dead:
+		return o.bury(it, out)
+	}
+	return o.failed(it, out)
+}
+
+// next goes on to the message behind it.
+func (o *ordered) next(it *item) bool {
+	it.out.Kind = bridge.Delivered
+	o.at++
+	if time.Since(o.last) < commitEvery || o.at == len(o.items) {
+		return true
+	}
+	return o.commit(nil, nil)
+}
+
+// bury ends a message as a dead letter and goes on.
+func (o *ordered) bury(it *item, out bridge.Outcome) bool {
+	it.out, it.state = out, decided
+	o.at++
+	return o.commit(it, nil)
+}
+
+// failed counts the failure in Queen, with what was done before it, and then
+// lets the partition wait.
+func (o *ordered) failed(it *item, out bridge.Outcome) bool {
+	now := time.Now()
+	d := held(it.d, now, out.Failure)
+	if out.Kind == bridge.Retry {
+		d.Attempt++
+	}
+	c := count{MessageID: it.msg.ID, N: d.Attempt, FirstFailed: d.FirstFailed.UTC(), By: rand.Text()}
+	if c.N != o.tally.N || c.MessageID != o.tally.MessageID || !c.FirstFailed.Equal(o.tally.FirstFailed) {
+		if !o.commit(nil, &c) {
+			return false
+		}
+	} else if !o.commit(nil, nil) {
+		return false
+	}
+	return o.pause(max(0, out.Delay-time.Since(now)))
+}
+
+// pause lets the partition wait: on the local clock while the lease covers the
+// delay, else by a lease that lasts as long, which any process may take over.
+func (o *ordered) pause(d time.Duration) bool {
+	if d <= o.lease.left() {
+		return o.wait(d)
+	}
+	if !o.commit(nil, nil) {
+		return false
+	}
+	for pause := (backoff{}); o.lease.left() > 0; {
+		asked := time.Now()
+		err := o.lease.lengthen(o.r.d.settling, d)
+		if err == nil || errors.Is(err, errLeaseLost) {
+			return false
+		}
+		if sleep(o.lease.ctx, pause.next(queen.RetryAfter(err))) != nil {
+			return false
+		}
+		d = max(time.Second, d-time.Since(asked))
+	}
+	return false
+}
+
+// commit settles what is done and not acked: the prefix, with a dead letter or
+// a count. Both are harmless when repeated: the dead letter's id and the
+// count's version refuse it.
+func (o *ordered) commit(dead *item, c *count) bool {
+	if o.done == o.at && c == nil {
+		return true
+	}
+	s := o.plan(dead, c, time.Now())
+	answer := make(chan result, 1)
+	s.done = func(res result) { answer <- res }
+	if s.riders() {
+		o.r.d.bundler.submit(s)
+	} else {
+		o.r.d.acker.submit(s)
+	}
+	res := <-answer
+	o.last = time.Now()
+	switch res.verdict {
+	case committed:
+		o.done = o.at
+		return c == nil || o.counted(*c, res.kv)
+	case forgotten:
+		o.r.careful.Store(time.Now().Add(carefulFor).UnixNano())
+		o.remember(dead)
+	}
+	return false
+}
+
+// plan is the settlement of what is done and not acked.
+func (o *ordered) plan(dead *item, c *count, now time.Time) *settlement {
+	s := &settlement{r: o.r, lease: o.lease, whole: o.done == 0 && o.at == len(o.items)}
+	s.entries = make([]entry, o.at-o.done)
+	for i, it := range o.items[o.done:o.at] {
+		e := &s.entries[i]
+		e.ack, e.messageID = completed(&it.msg, o.lease), it.msg.ID
+		if it == dead {
+			o.r.addDead(e, it.ended(now), it.out, rand.Text())
+		}
+		s.bytes += e.size()
+	}
+	if c != nil {
+		s.kv = o.tally.put(o.key, *c, countTTL(o.r.policy))
+	}
+	return s
+}
+
+// counted takes over the version of a written count.
+func (o *ordered) counted(c count, kv *queen.KVResult) bool {
+	if kv == nil { // known to be committed, but not its version
+		return o.load()
+	}
+	o.tally = tally{count: c, version: kv.Version}
+	return true
+}
+
+// remember keeps this process from calling again what it delivered while
+// Queen does not know its id.
+func (o *ordered) remember(dead *item) {
+	var delivered []entry
+	for _, it := range o.items[o.done:o.at] {
+		if it != dead {
+			delivered = append(delivered, entry{messageID: it.msg.ID})
+		}
+	}
+	o.r.memo.add(delivered)
+}
+
+// giveBack acks what is done and returns the rest at once.
+func (o *ordered) giveBack() {
+	acks := make([]queen.Ack, 0, o.at-o.done+1)
+	for _, it := range o.items[o.done:o.at] {
+		acks = append(acks, completed(&it.msg, o.lease))
+	}
+	back := completed(&o.items[o.at].msg, o.lease)
+	back.Status = queen.AckRetry
+	acks = append(acks, back)
+	for pause, tries := (backoff{}), 0; tries < 3; tries++ {
+		_, err := o.r.d.queen.AckBatch(o.r.d.settling, acks)
+		if err == nil || sleep(o.r.d.settling, pause.next(queen.RetryAfter(err))) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
+)
+
+// Bounds of pops.
+const (
+	popWait       = 30 * time.Second
+	popPartitions = 32       // 2.x takes at most 64
+	popBytes      = 32 << 20 // aimed at: what one pop may hold in memory
+	maxHelpers    = 8
+	orderedBatch  = 50 // ordering partition: called one after the other
+	suspectFor    = 2 * leaseNone
+)
+
+// feed pops one queue for a route: one long poll while there is little to do,
+// helpers beside it while pops come back full.
+type feed struct {
+	r     *route
+	queue string
+	// base holds what is the same for every pop.
+	base queen.PopRequest
+	// plan is how many messages to ask for; it waits until there is room.
+	plan func(ctx context.Context) (batch, partitions int, err error)
+	take func(queen.Popped)
+
+	helpers  atomic.Int32
+	average  atomic.Int64 // bytes of a message, recent
+	suspect  atomic.Int64 // until when pops ask for single messages: unix nanoseconds
+	rescuing rescues
+}
+
+// run pops until ctx ends.
+func (f *feed) run(ctx context.Context) {
+	pause := backoff{}
+	for ctx.Err() == nil {
+		full, err := f.turn(ctx, popWait)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			f.failed(ctx, err)
+			if sleep(ctx, pause.next(queen.RetryAfter(err))) != nil {
+				return
+			}
+			continue
+		case full && f.helpers.Load() < maxHelpers:
+			f.helpers.Add(1)
+			f.r.d.spawn(func() { f.help(ctx) })
+		}
+		pause = backoff{}
+	}
+}
+
+// help pops as long as that yields full batches.
+func (f *feed) help(ctx context.Context) {
+	defer f.helpers.Add(-1)
+	for ctx.Err() == nil {
+		if full, err := f.turn(ctx, 0); err != nil || !full {
+			return
+		}
+	}
+}
+
+// turn pops once. full says that more is likely to be had.
+func (f *feed) turn(ctx context.Context, wait time.Duration) (full bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			f.r.log.Error("panic while popping", slog.String(keyQueue, f.queue), slog.Any(keyError, p), stack())
+			full, err = false, errors.New("the bridge panicked")
+		}
+	}()
+	if freed := f.r.status.blockedUntil(); freed != nil {
+		return false, sleepOr(ctx, popWait, freed)
+	}
+	req := f.base
+	if req.Batch, req.Partitions, err = f.plan(ctx); err != nil {
+		return false, err
+	}
+	f.narrow(&req)
+	req.Wait = wait
+	popped, err := f.r.d.queen.Pop(ctx, req)
+	if err != nil {
+		return false, f.unread(ctx, err)
+	}
+	f.recovered()
+	if len(popped.Messages) == 0 {
+		return false, f.idle(ctx, popped.Asked, wait)
+	}
+	f.observe(popped.Messages)
+	f.take(popped)
+	return len(popped.Messages) >= req.Batch || partitionsOf(popped.Messages) >= req.Partitions, nil
+}
+
+// narrow keeps a pop small where messages are large or one of them is suspect.
+func (f *feed) narrow(req *queen.PopRequest) {
+	if avg := f.average.Load(); avg > 0 {
+		req.Batch = max(1, min(req.Batch, int(popBytes/avg)))
+	}
+	if time.Now().UnixNano() < f.suspect.Load() {
+		req.Batch, req.Partitions = 1, 1
+	}
+}
+
+func (f *feed) observe(messages []queen.Message) {
+	bytes := 0
+	for i := range messages {
+		bytes += len(messages[i].Data)
+	}
+	f.average.Store((f.average.Load() + int64(bytes/len(messages))) / 2)
+	f.r.m.popped.Add(float64(len(messages)))
+}
+
+func partitionsOf(messages []queen.Message) int {
+	n := 1
+	for i := 1; i < len(messages); i++ {
+		if messages[i].PartitionID != messages[i-1].PartitionID {
+			n++
+		}
+	}
+	return n
+}
+
+// idle slows down a poll that came back empty too soon: 2.x does not wait in
+// discovery, and a broker may refuse to wait.
+func (f *feed) idle(ctx context.Context, asked time.Time, wait time.Duration) error {
+	if wait > 0 && time.Since(asked) < wait/2 {
+		_ = sleep(ctx, jitter(500*time.Millisecond))
+	}
+	return nil
+}
+
+// failed notes a failed pop, and says so once.
+func (f *feed) failed(ctx context.Context, err error) {
+	if f.r.status.failed(f.queue, err) {
+		f.r.log.LogAttrs(ctx, slog.LevelWarn, "no events from queen, trying again", slog.String(keyQueue, f.queue), slog.Any(keyError, err))
+	}
+}
+
+func (f *feed) recovered() {
+	if after := f.r.status.recovered(f.queue); after > 0 {
+		f.r.log.Info("queen answers again", slog.String(keyQueue, f.queue), slog.Duration("after", after.Round(time.Millisecond)))
+	}
+}
+
+// sourceFeed pops the queue the route names.
+func (r *route) sourceFeed() *feed {
+	mode, from := subscription(r.cfg.Subscribe)
+	f := &feed{r: r, queue: r.cfg.Queue, plan: r.planBatch, take: func(p queen.Popped) { r.take(p, r.cfg.Queue) }}
+	f.base = queen.PopRequest{Queue: r.cfg.Queue, Group: r.group, Lease: leaseLength(r.cfg.Ordering), SubscriptionMode: mode, SubscriptionFrom: from}
+	if r.cfg.Ordering == bridge.OrderingPartition {
+		f.plan, f.take = r.planOrdered, r.takeOrdered
+	}
+	return f
+}
+
+// retryFeed pops the route's retries. Brokers whose queue-scoped pops see
+// fired timers late are asked by discovery.
+func (r *route) retryFeed() *feed {
+	f := &feed{r: r, queue: r.retryQueue, plan: r.planBatch, take: func(p queen.Popped) { r.take(p, r.retryQueue) }}
+	f.base = queen.PopRequest{Group: r.cfg.Name, Lease: leaseNone, SubscriptionMode: "all"}
+	if r.d.lateTimers {
+		f.base.Namespace, f.base.Task = bridge.RetryNamespace, r.cfg.Name
+	} else {
+		f.base.Queue = r.retryQueue
+	}
+	return f
+}
+
+// subscription is what a group's first pop says about the events before it.
+func subscription(subscribe string) (mode, from string) {
+	switch subscribe {
+	case "", "all":
+		return "all", ""
+	case "new":
+		return "new", ""
+	}
+	return "all", subscribe // the time wins over the mode (measured 1.3.0)
+}
+
+// planBatch asks for as much as may be called soon.
+func (r *route) planBatch(ctx context.Context) (batch, partitions int, err error) {
+	n, err := r.d.limiter.awaitRoom(ctx, r.claim)
+	n = min(n, maxBatch)
+	return n, min(n, popPartitions), err
+}

@@ -1,0 +1,276 @@
+package dispatch
+
+import (
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
+)
+
+// Bounds of one settle: Queen takes 256 timers of 1 MiB and 64 kv operations
+// in one transaction and 64 MiB in one request (queen-contract.md §8.5,
+// measured 1.3.0).
+const (
+	maxBatch      = 256 // messages of one pop: one partition may fill it
+	maxTimers     = 256
+	maxKV         = 64
+	maxRiderBytes = 32 << 20
+	maxTimerBytes = 1 << 20
+	maxAcks       = 4096
+)
+
+// verdict is what became of a settle.
+type verdict int8
+
+const (
+	committed verdict = iota
+	refused           // the lease is lost: the messages come again, or somebody has them
+	forgotten         // the broker knows an id no longer; nothing was committed
+	abandoned         // the dispatcher stopped without an answer
+)
+
+func (v verdict) String() string {
+	return [...]string{"committed", "refused", "forgotten", "abandoned"}[v]
+}
+
+// result is the answer to one settlement. kv is the answer to its kv
+// operation; nil where the commit is known but its answer is not.
+type result struct {
+	verdict verdict
+	kv      *queen.KVResult
+}
+
+// settlement is what one partition settles in one go.
+type settlement struct {
+	r       *route
+	lease   *lease
+	entries []entry
+	kv      *queen.KVOp
+	// whole says that it acks all that is leased of the partition: the lease
+	// ends with it, and Queen refuses a repeat.
+	whole bool
+	bytes int // of riders
+	done  func(result)
+}
+
+// entry is one message of a settlement: its ack and its rider, if any.
+type entry struct {
+	ack       queen.Ack
+	messageID string
+	timer     *queen.Timer
+	push      *queen.Item
+	// d is the delivery as the rider continues or ends it; nil without one.
+	d      *bridge.Delivery
+	blamed bool // the rider is the dead letter of what Queen refused
+}
+
+func (e *entry) size() int {
+	switch {
+	case e.timer != nil:
+		return len(e.timer.Payload)
+	case e.push != nil:
+		return len(e.push.Payload)
+	}
+	return 0
+}
+
+// riders says that more than acks is to be done.
+func (s *settlement) riders() bool {
+	if s.kv != nil {
+		return true
+	}
+	for i := range s.entries {
+		if s.entries[i].timer != nil || s.entries[i].push != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *settlement) timers() (n int) {
+	for i := range s.entries {
+		if s.entries[i].timer != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// partitionID is "" for a settlement that acks nothing.
+func (s *settlement) partitionID() string {
+	if len(s.entries) == 0 {
+		return ""
+	}
+	return s.entries[0].ack.PartitionID
+}
+
+// settle plans the settle of a part and sends it on its way.
+func (p *part) settle(now time.Time) {
+	s := p.plan(now, rand.Text())
+	s.done = p.close
+	if s.riders() {
+		p.r.d.bundler.submit(s)
+		return
+	}
+	p.r.d.acker.submit(s)
+}
+
+// plan is the settle of a part: every message acked in order, a timer for each
+// retry, a push for each dead letter. It is pure. The nonce makes the ids of
+// this settle its own: `duplicate` proves that it committed.
+func (p *part) plan(now time.Time, nonce string) *settlement {
+	s := &settlement{r: p.r, lease: p.lease, whole: true, entries: make([]entry, len(p.items))}
+	for i, it := range p.items {
+		e := &s.entries[i]
+		e.ack, e.messageID = completed(&it.msg, p.lease), it.msg.ID
+		p.r.addRider(e, it, now, nonce)
+		s.bytes += e.size()
+	}
+	return s
+}
+
+func completed(m *queen.Message, l *lease) queen.Ack {
+	return queen.Ack{TransactionID: m.TransactionID, PartitionID: m.PartitionID, Lease: l.Lease, Status: queen.AckCompleted}
+}
+
+// addRider adds what continues an item's delivery.
+func (r *route) addRider(e *entry, it *item, now time.Time, nonce string) {
+	switch it.state {
+	case ackOnly:
+		return
+	case unstarted:
+		r.addTimer(e, it.d, r.unstartedDelay(it, now), nonce)
+		return
+	case detached:
+		r.addTimer(e, failedOnce(it.d, now, detachFailure), it.out.Delay, nonce)
+		return
+	}
+	delay := max(0, it.out.Delay-now.Sub(it.since))
+	switch it.out.Kind {
+	case bridge.Retry:
+		r.addTimer(e, failedOnce(it.d, now, it.out.Failure), delay, nonce)
+	case bridge.Hold:
+		r.addTimer(e, held(it.d, now, it.out.Failure), delay, nonce)
+	case bridge.Dead:
+		r.addDead(e, it.ended(now), it.out, nonce)
+	}
+}
+
+// ended is a delivery that comes to its end now.
+func (it *item) ended(now time.Time) bridge.Delivery {
+	switch {
+	case it.called:
+		return failedOnce(it.d, now, it.out.Failure)
+	case it.d.FirstFailed.IsZero():
+		return held(it.d, now, it.out.Failure)
+	}
+	return it.d
+}
+
+// unstartedDelay: an event nobody called waits as long as its target is held,
+// else it comes again at once.
+func (r *route) unstartedDelay(it *item, now time.Time) time.Duration {
+	if !errors.Is(it.reason, errHeld) {
+		return 0
+	}
+	return r.d.limiter.held(r.target.share, now, time.Minute)
+}
+
+// failedOnce counts a call of a delivery.
+func failedOnce(d bridge.Delivery, now time.Time, f bridge.Failure) bridge.Delivery {
+	d = held(d, now, f)
+	d.Attempt++
+	return d
+}
+
+// held notes a failure that was not the event's: no call is counted.
+func held(d bridge.Delivery, now time.Time, f bridge.Failure) bridge.Delivery {
+	if d.FirstFailed.IsZero() {
+		d.FirstFailed = now
+	}
+	d.LastFailed, d.Last = now, f
+	return d
+}
+
+// addTimer lets a delivery come again after delay. What is too large for a
+// timer becomes a dead letter.
+func (r *route) addTimer(e *entry, d bridge.Delivery, delay time.Duration, nonce string) {
+	next := d
+	next.Hop++
+	payload := next.AppendEnvelope(nil)
+	if len(payload) > maxTimerBytes {
+		r.addDead(e, d, tooLarge(d, "its retry is larger than a Queen timer may be (1 MiB)"), nonce)
+		return
+	}
+	e.d = &next
+	e.timer = &queen.Timer{
+		Queue: r.retryQueue, Key: bridge.TimerKey(d.Lineage, next.Hop), Partition: bridge.RetryLane(d.Lineage),
+		Delay: delay, TransactionID: bridge.SettleTxn(d.Lineage, next.Hop, nonce), Payload: payload,
+	}
+}
+
+// tooLarge is the outcome of what Queen cannot take.
+func tooLarge(d bridge.Delivery, why string) bridge.Outcome {
+	if d.Last.Error != "" {
+		why += "; last failure: " + d.Last.Error
+	}
+	return bridge.Outcome{Kind: bridge.Dead, Failure: bridge.Failure{
+		Class: bridge.FailureTooLarge, Status: d.Last.Status, Error: why,
+	}}
+}
+
+// addDead ends a delivery: its envelope, with the reason, goes to the route's
+// dead queue.
+func (r *route) addDead(e *entry, d bridge.Delivery, out bridge.Outcome, nonce string) {
+	d.Hop++
+	d.Dead = &bridge.DeadReason{
+		Route: r.cfg.Name, Class: out.Failure.Class, Attempts: d.Attempt,
+		First: d.FirstFailed, Last: d.LastFailed,
+		Status: out.Failure.Status, Error: out.Failure.Error, Response: out.Response,
+	}
+	e.d, e.timer = &d, nil
+	e.push = &queen.Item{
+		Queue: bridge.DeadQueue(r.cfg.Name), Partition: bridge.DeadLane(d.Lineage),
+		TransactionID: bridge.SettleTxn(d.Lineage, d.Hop, nonce), Payload: d.AppendEnvelope(nil),
+	}
+}
+
+// end tells what became of the settlement, once.
+func (s *settlement) end(res result) {
+	if res.verdict == committed {
+		s.count()
+	}
+	s.done(res)
+}
+
+// count counts what a committed settlement did.
+func (s *settlement) count() {
+	for i := range s.entries {
+		s.r.memo.forget(s.entries[i].messageID)
+		s.tally(&s.entries[i])
+	}
+}
+
+func (s *settlement) tally(e *entry) {
+	switch {
+	case e.timer != nil:
+		s.r.m.retries.WithLabelValues(s.r.cfg.Name).Inc()
+	case e.push != nil:
+		s.r.buried(e.d)
+	}
+}
+
+// buried records a committed dead letter.
+func (r *route) buried(d *bridge.Delivery) {
+	r.m.dead.WithLabelValues(r.cfg.Name, string(d.Dead.Class)).Inc()
+	r.log.Error(msgDead,
+		slog.String(keyDelivery, bridge.DeliveryID(r.cfg.Name, d.Origin)),
+		slog.String(keyEvent, d.Origin.TransactionID),
+		slog.Int(keyAttempt, d.Attempt),
+		slog.String(keyClass, string(d.Dead.Class)),
+		slog.Int(keyStatus, d.Dead.Status),
+		slog.String(keyError, d.Dead.Error))
+}

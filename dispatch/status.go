@@ -1,0 +1,181 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// State is what a route does, in one word.
+type State string
+
+// The states of a route.
+const (
+	StatePopping     State = "popping"     // takes events
+	StatePaused      State = "paused"      // by configuration
+	StateHeld        State = "held"        // its target asked for time (Retry-After)
+	StateDisabled    State = "disabled"    // its target answered 410; until restart
+	StateUnreachable State = "unreachable" // Queen does not answer pops
+	StateBlocked     State = "blocked"     // Queen refuses settles: an operator's matter
+	StateStopped     State = "stopped"
+)
+
+// RouteStatus is the state of one route.
+type RouteStatus struct {
+	Route  string
+	Target string
+	State  State
+	// Since is when the state began; zero where it was so from the start.
+	Since time.Time
+	// Detail says why, for a reader; never a secret.
+	Detail string
+}
+
+// status collects what goes wrong with a route.
+type status struct {
+	troubled atomic.Bool // anything below is set: keeps the good path free of the lock
+	mu       sync.Mutex
+	blocked  trouble
+	freed    chan struct{} // closed when blocked ends
+	feeds    map[string]trouble
+}
+
+type trouble struct {
+	since time.Time
+	err   error
+}
+
+// block says that Queen refuses a settle for a reason only an operator can
+// remove: the route pops nothing meanwhile, or every lease expiry would be a
+// duplicate call.
+func (s *status) block(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.troubled.Store(true)
+	if s.blocked.err == nil {
+		s.blocked.since, s.freed = time.Now(), make(chan struct{})
+	}
+	s.blocked.err = err
+}
+
+func (s *status) unblock() {
+	if !s.troubled.Load() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.blocked.err != nil {
+		close(s.freed)
+		s.blocked, s.freed = trouble{}, nil
+	}
+}
+
+// blockedUntil is closed when the route may pop again; nil: it may now.
+func (s *status) blockedUntil() <-chan struct{} {
+	if !s.troubled.Load() {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.freed
+}
+
+// failed notes that pops of a feed fail; first says that they did not before.
+func (s *status) failed(feed string, err error) (first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.troubled.Store(true)
+	if s.feeds == nil {
+		s.feeds = make(map[string]trouble)
+	}
+	t, was := s.feeds[feed]
+	if !was {
+		t.since = time.Now()
+	}
+	t.err = err
+	s.feeds[feed] = t
+	return !was
+}
+
+// recovered notes that pops of a feed succeed; after how long without one.
+func (s *status) recovered(feed string) (after time.Duration) {
+	if !s.troubled.Load() {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, was := s.feeds[feed]
+	if !was {
+		return 0
+	}
+	delete(s.feeds, feed)
+	return time.Since(t.since)
+}
+
+// worst is the oldest trouble of the feeds, and the blockade.
+func (s *status) worst() (blocked, feed trouble) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.feeds {
+		if feed.err == nil || t.since.Before(feed.since) {
+			feed = t
+		}
+	}
+	return s.blocked, feed
+}
+
+// Status lists the routes in the order of the configuration.
+func (d *Dispatcher) Status() []RouteStatus {
+	now := time.Now()
+	list := make([]RouteStatus, len(d.routes))
+	for i, r := range d.routes {
+		list[i] = r.currentStatus(now)
+	}
+	return list
+}
+
+func (r *route) currentStatus(now time.Time) RouteStatus {
+	s := RouteStatus{Route: r.cfg.Name, Target: r.cfg.Target, State: StatePopping}
+	blocked, feed := r.status.worst()
+	switch {
+	case r.d.stopped.Load():
+		s.State = StateStopped
+	case blocked.err != nil:
+		s.State, s.Since, s.Detail = StateBlocked, blocked.since, blocked.err.Error()
+	case feed.err != nil:
+		s.State, s.Since, s.Detail = StateUnreachable, feed.since, feed.err.Error()
+	case r.cfg.Paused:
+		s.State, s.Detail = StatePaused, "the route is paused"
+	default:
+		r.d.limiter.describe(r.target.share, now, &s)
+	}
+	return s
+}
+
+// describe tells what holds a target back.
+func (l *limiter) describe(t *share, now time.Time, s *RouteStatus) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case t.disabled:
+		s.State, s.Detail = StateDisabled, "the target answered 410 Gone"
+	case t.paused:
+		s.State, s.Detail = StatePaused, "the target is paused"
+	case now.Before(t.heldUntil):
+		s.State, s.Detail = StateHeld, "the target asked to wait until "+t.heldUntil.UTC().Format(time.RFC3339)
+	}
+}
+
+// Ready is nil while every route can do its work; paused, held and disabled
+// ones can. The error names each that cannot, since when and why.
+func (d *Dispatcher) Ready() error {
+	var errs []error
+	for _, s := range d.Status() {
+		if s.State == StateUnreachable || s.State == StateBlocked || s.State == StateStopped {
+			errs = append(errs, fmt.Errorf("route %s: %s since %s: %s", s.Route, s.State, s.Since.UTC().Format(time.RFC3339), s.Detail))
+		}
+	}
+	return errors.Join(errs...)
+}
