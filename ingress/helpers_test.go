@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"log/slog"
 
 	"github.com/queenbridge/queenbridge/bridge/queen"
 )
@@ -32,4 +33,8 @@ func blockUntil(entered chan<- struct{}, leave <-chan struct{}) func(context.Con
 			return ctx.Err()
 		}
 	}
+}
+
+func jsonLogger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
