@@ -38,3 +38,8 @@ func blockUntil(entered chan<- struct{}, leave <-chan struct{}) func(context.Con
 func jsonLogger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
+
+func sha256Hex(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
+}
