@@ -120,6 +120,9 @@ type AdminConfig struct {
 	Tokens []AdminToken `json:"tokens"`
 	// Console serves the web console. Defaults to true.
 	Console bool `json:"console"`
+	// EnvToken is QUEENBRIDGE_ADMIN_TOKEN: one more token, of role admin. It
+	// is no field of a document. Empty means none.
+	EnvToken Secret `json:"-"`
 }
 
 // AdminToken is one bearer token of the admin API.

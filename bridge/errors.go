@@ -10,6 +10,14 @@ type Problem struct {
 	Text string
 	// Warning marks a problem that does not stop the bridge.
 	Warning bool
+	// Line is set where Path alone does not lead there: at a repeated field.
+	Line int
+
+	// form marks a problem found by Decode: what stands at Path was not read,
+	// so what Validate says about it is noise.
+	form bool
+	// meant is the path that an unknown field probably stands for.
+	meant string
 }
 
 func (p Problem) String() string { return fmt.Sprintf("%s: %s", p.Path, p.Text) }

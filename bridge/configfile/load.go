@@ -1,0 +1,136 @@
+package configfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/queenbridge/queenbridge/bridge"
+)
+
+// DefaultPath is the file read when nothing names one.
+const DefaultPath = "bridge.yaml"
+
+// maxFile bounds a configuration file, and maxSecret a file that is referred
+// to: larger ones are the wrong file.
+const (
+	maxFile   = 4 << 20
+	maxSecret = 1 << 20
+)
+
+// Options say what to load.
+type Options struct {
+	// Path of the file. Empty means QUEENBRIDGE_CONFIG, else DefaultPath.
+	Path string
+	// Flags lays what the command line gave over the configuration, before it
+	// is checked. Nil means nothing.
+	Flags func(*bridge.Config)
+}
+
+// Result is a configuration that may be used.
+type Result struct {
+	Config bridge.Config
+	// Path is the file it came from.
+	Path string
+	// Warnings do not stop the bridge.
+	Warnings []Problem
+	// EncryptionKey is QUEENBRIDGE_ENCRYPTION_KEY: 32 bytes, nil where it is
+	// not set.
+	EncryptionKey []byte
+
+	doc bridge.Node
+}
+
+// Load reads a configuration: the file, over it the variables of the process's
+// environment (QUEENBRIDGE_QUEEN_URLS and so on; an empty one counts as not
+// set), over these the flags. Where a higher layer says where Queen is
+// (queen.urls or queen.embedded), a lower layer's word on the other is
+// dropped.
+//
+// Strings of the file may hold references: ${env:NAME}, and ${file:PATH},
+// relative to the file; one newline at the end of what PATH holds is dropped.
+// $${ stands for ${ itself.
+//
+// The error is an *Error that lists every problem, or says why the file cannot
+// be read.
+func Load(o Options) (Result, error) {
+	env, err := readEnvironment()
+	if err != nil {
+		return Result{}, err
+	}
+	r := Result{Path: firstOf(o.Path, env.Config.text, DefaultPath)}
+	data, err := readFile(r.Path)
+	if err != nil {
+		return Result{}, err
+	}
+	doc, err := parse(data)
+	if err != nil {
+		return Result{}, syntaxError(r.Path, err)
+	}
+	resolver{dir: filepath.Dir(r.Path)}.resolve(&doc)
+	env.layOver(&doc)
+	r.doc = doc
+	return r.check(env, o.Flags)
+}
+
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// check reads the document, lays the flags over it and checks the whole.
+func (r Result) check(env environment, flags func(*bridge.Config)) (Result, error) {
+	c, found := bridge.Decode(r.doc)
+	c.Admin.EnvToken = bridge.Secret(env.AdminToken.text)
+	before := c.Effective()
+	if flags != nil {
+		flags(&c)
+	}
+	r.Config = c
+	report := reporter{file: r.Path, doc: r.doc, before: before, after: c.Effective()}
+	problems := report.locate(c.Check(found))
+	key, err := env.key()
+	if err != nil {
+		problems = append(problems, Problem{Where: envPrefix + "_ENCRYPTION_KEY", Problem: bridge.Problem{Text: err.Error()}})
+	}
+	r.EncryptionKey = key
+	failed, warnings := split(problems)
+	r.Warnings = warnings
+	if len(failed) > 0 {
+		return Result{}, &Error{Problems: failed, Warnings: warnings}
+	}
+	return r, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	data, err := readAtMost(path, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read configuration: %s: %w: name the file with --config or QUEENBRIDGE_CONFIG, "+
+			"or run \"queenbridge dev\" to try without one", path, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	return data, nil
+}
+
+// readAtMost reads a file of at most limit bytes.
+func readAtMost(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path) //nolint:gosec // the operator names the file
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s is larger than %s", path, bridge.Size(limit))
+	}
+	return data, err
+}

@@ -1,0 +1,108 @@
+package configfile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/queenbridge/queenbridge/bridge"
+)
+
+// resolver resolves the references in the strings of a document.
+type resolver struct {
+	dir string // relative paths start here
+}
+
+// resolve replaces every reference below n by what it stands for. One that
+// cannot be resolved leaves the reason in its node.
+func (r resolver) resolve(n *bridge.Node) {
+	n.Walk("", func(_ string, n *bridge.Node) {
+		if n.Kind != bridge.NodeString || !strings.Contains(n.Text, "${") {
+			return
+		}
+		written := n.Text
+		text, referred, err := r.expand(written)
+		switch {
+		case err != nil:
+			n.Err = err.Error()
+		case referred:
+			n.Text, n.Reference = text, written
+		default:
+			n.Text = text
+		}
+	})
+}
+
+// expand resolves the references in text; referred says that there was one.
+func (r resolver) expand(text string) (expanded string, referred bool, err error) {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "${")
+		if !found {
+			out.WriteString(text)
+			return out.String(), referred, nil
+		}
+		if escaped, ok := strings.CutSuffix(before, "$"); ok {
+			out.WriteString(escaped + "${")
+			text = rest
+			continue
+		}
+		reference, after, closed := strings.Cut(rest, "}")
+		if !closed {
+			return "", false, fmt.Errorf("has a ${ without }: %s", literalHint)
+		}
+		value, err := r.lookUp(reference)
+		if err != nil {
+			return "", false, err
+		}
+		out.WriteString(before + value)
+		text, referred = after, true
+	}
+}
+
+const literalHint = "a literal ${ is written $${"
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// lookUp resolves what stands between ${ and }.
+func (r resolver) lookUp(reference string) (string, error) {
+	kind, name, _ := strings.Cut(reference, ":")
+	switch kind {
+	case "env":
+		if !variableName.MatchString(name) {
+			return "", fmt.Errorf("${%s} names no environment variable: write ${env:NAME}", reference)
+		}
+		value, set := os.LookupEnv(name)
+		if !set {
+			return "", fmt.Errorf("environment variable %s is not set", name)
+		}
+		return value, nil
+	case "file":
+		return r.readSecret(name)
+	case "aws-secretsmanager", "aws-ssm":
+		return "", fmt.Errorf("${%s:…} references are not built yet in this version: use ${env:NAME} or ${file:PATH}", kind)
+	}
+	return "", fmt.Errorf("${%s} is no reference: use ${env:NAME} or ${file:PATH}; %s", reference, literalHint)
+}
+
+// readSecret reads the file of a reference. Editors and echo end a file with a
+// newline that is no part of a secret, so one is dropped.
+func (r resolver) readSecret(path string) (string, error) {
+	if path == "" {
+		return "", fmt.Errorf("${file:} names no file: write ${file:PATH}")
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(r.dir, path)
+	}
+	data, err := readAtMost(path, maxSecret)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the file of a reference: %w", err)
+	}
+	text := strings.TrimSuffix(string(data), "\n")
+	if len(text) < len(data) {
+		text = strings.TrimSuffix(text, "\r")
+	}
+	return text, nil
+}

@@ -1,0 +1,151 @@
+package bridge
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// feature is a field, below the whole configuration or one resource, that this
+// version knows and does not act on; what ends in "is" or "are".
+type feature struct{ field, what string }
+
+var (
+	unbuiltProcess = []feature{
+		{"queen.strategy", "strategies other than affinity are"},
+		{"queen.tls.ca", "TLS options for Queen are"},
+		{"ingress.tls.cert", "TLS options of the listener are"},
+		{"ingress.tls.key", "TLS options of the listener are"},
+		{"ingress.tls.client_ca", "TLS options of the listener are"},
+		{"ingress.trusted_proxies", "trusted proxies are"},
+		{"ingress.spool.dir", "the spool is"},
+		{"ingress.spool.max_bytes", "the spool is"},
+		{"admin.tokens", "admin tokens of the file are"},
+		{"admin.console", "the console is"},
+	}
+	unbuiltSource = []feature{
+		{"allow_ips", "allow lists are"},
+		{"rate.per_second", "rate limits are"},
+		{"rate.burst", "rate limits are"},
+		{"on_invalid", "quarantine is"},
+		{"spool", "the spool is"},
+	}
+	unbuiltTarget = []feature{
+		{"lambda", "Lambda targets are"},
+		{"tls.ca", "TLS options of targets are"},
+		{"tls.cert", "TLS options of targets are"},
+		{"tls.key", "TLS options of targets are"},
+		{"tls.pins", "TLS options of targets are"},
+		{"network.proxy", "proxies are"},
+		{"rate.per_second", "rate limits are"},
+		{"rate.burst", "rate limits are"},
+		{"rate.shared", "rate limits are"},
+		{"breaker.enabled", "breakers are"},
+		{"breaker.failures", "breakers are"},
+		{"breaker.open", "breakers are"},
+		{"breaker.max_open", "breakers are"},
+		{"disable_after", "disabling targets is"},
+	}
+	// unbuiltAuth are the fields of the auth types not in builtAuth.
+	unbuiltAuth = []string{"token_url", "client_id", "client_secret", "scopes", "audience",
+		"token_file", "command", "service", "region", "assume_role"}
+	builtAuth    = []string{AuthNone, AuthBasic, AuthBearer, AuthAPIKey}
+	unbuiltRoute = []feature{
+		{"filter", "filters are"},
+		{"pattern", "patterns are"},
+		{"batch.size", "batches are"},
+		{"batch.window", "batches are"},
+		{"report_item_failures", "partial failures of batches are"},
+		{"format", "formats other than passthrough are"},
+		{"transform.body", "transforms are"},
+		{"transform.headers", "transforms are"},
+		{"on_exhausted", "pausing a route is"},
+		{"reply.queue", "replies are"},
+		{"reply.partition", "replies are"},
+		{"reply.on_failure", "replies are"},
+	}
+)
+
+// Unbuilt refuses, by name, every field of config.md whose feature is not
+// built in this version and whose value differs from its default: nothing that
+// was written is ignored.
+func (c Config) Unbuilt() []Problem {
+	var problems []Problem
+	root := checklist{problems: &problems}
+	root.unbuilt(unbuiltProcess, c, Defaults())
+	for i, s := range c.Sources {
+		var standard Source
+		decodeDefaults(&standard)
+		root.below("sources[%d]", i).unbuilt(unbuiltSource, s, standard)
+	}
+	for i, t := range c.Targets {
+		var standard Target
+		decodeDefaults(&standard)
+		at := root.below("targets[%d]", i)
+		at.unbuilt(unbuiltTarget, t, standard)
+		at.unbuiltAuth(t.Auth)
+	}
+	for i, r := range c.Routes {
+		var standard Route
+		decodeDefaults(&standard)
+		root.below("routes[%d]", i).unbuilt(unbuiltRoute, r, standard)
+	}
+	return problems
+}
+
+// decodeDefaults fills v, a pointer to a struct, with its defaults.
+func decodeDefaults(v any) {
+	var d decoder
+	d.structure("", Node{}, reflect.ValueOf(v).Elem())
+}
+
+// unbuilt refuses each feature whose field in got is not as in standard.
+func (c checklist) unbuilt(features []feature, got, standard any) {
+	for _, f := range features {
+		value := fieldAt(reflect.ValueOf(got), f.field)
+		if !sameValue(value, fieldAt(reflect.ValueOf(standard), f.field)) {
+			c.notBuilt(f.field, f.what)
+		}
+	}
+}
+
+func (c checklist) notBuilt(field, what string) {
+	c.fail(field, "%s not built yet in this version", what)
+}
+
+// unbuiltAuth refuses auth types, and once a type is built the fields of the
+// others.
+func (c checklist) unbuiltAuth(a Auth) {
+	if slices.Contains(authTypes, a.Type) && !slices.Contains(builtAuth, a.Type) {
+		c.notBuilt("auth.type", fmt.Sprintf("auth type %s is", a.Type))
+		return
+	}
+	for _, field := range unbuiltAuth {
+		if !fieldAt(reflect.ValueOf(a), field).IsZero() {
+			c.notBuilt("auth."+field, "the auth type it belongs to is")
+		}
+	}
+}
+
+// fieldAt is the field at a dotted path of json names.
+func fieldAt(v reflect.Value, path string) reflect.Value {
+	name, rest, nested := strings.Cut(path, ".")
+	for field, i := range fields(v.Type()) {
+		switch {
+		case field == name && nested:
+			return fieldAt(v.Field(i), rest)
+		case field == name:
+			return v.Field(i)
+		}
+	}
+	panic("no field " + path) // a table of this file is wrong
+}
+
+// sameValue compares two values; an empty list or map is as good as none.
+func sameValue(a, b reflect.Value) bool {
+	if (a.Kind() == reflect.Slice || a.Kind() == reflect.Map) && a.Len() == 0 {
+		return b.Len() == 0
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
+}

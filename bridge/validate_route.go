@@ -1,0 +1,99 @@
+package bridge
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+func (c Config) checkRoutes(k checklist) {
+	seen, groups := map[string]bool{}, map[[2]string]string{}
+	for i, r := range c.Routes {
+		at := k.below("routes[%d]", i)
+		at.name("route", r.Name, seen)
+		r.check(at)
+		c.checkTarget(at, r.Target)
+		key := [2]string{r.Queue, r.Group}
+		if other, taken := groups[key]; taken && r.Queue != "" && r.Group != "" {
+			at.fail("group", "route %q reads queue %q as the same group %q: each would lose what the other got", other, r.Queue, r.Group)
+		}
+		groups[key] = r.Name
+	}
+}
+
+// checkTarget checks that a route's target exists. Where a target has no name
+// the missing one may be it, which is reported there.
+func (c Config) checkTarget(k checklist, name string) {
+	var names []string
+	for _, t := range c.Targets {
+		if t.Name == name || t.Name == "" {
+			names = nil
+			if name != "" {
+				return
+			}
+		}
+		names = append(names, t.Name)
+	}
+	if name == "" {
+		k.fail("target", "is required: the name of a target")
+		return
+	}
+	text := "no target is called %q"
+	if near := nearest(name, names); near != "" {
+		k.fail("target", text+" (did you mean %q?)", name, near)
+		return
+	}
+	k.fail("target", text+": add it to targets", name)
+}
+
+func (r Route) check(k checklist) {
+	k.routeQueue("queue", r.Queue)
+	if r.Name != "" || r.Group != "" { // without a name the default group is none
+		k.queueName("group", r.Group)
+	}
+	k.subscribe("subscribe", r.Subscribe)
+	k.when(r.Filter != "" && r.Pattern != nil, "pattern", "excludes filter: set one of them")
+	_, isMap := r.Pattern.(map[string]any)
+	k.when(r.Pattern != nil && !isMap, "pattern", "must be a map: an EventBridge event pattern")
+	k.word("ordering", string(r.Ordering), orderings)
+	k.notNegative("detach_after", r.DetachAfter)
+	k.between("batch.size", r.Batch.Size, 1, maxBatch)
+	k.notNegative("batch.window", r.Batch.Window)
+	k.word("format", r.Format, formats)
+	k.headerNames("transform.headers", slices.Sorted(maps.Keys(r.Transform.Headers)))
+	_, problems := NewPolicy(r)
+	for _, p := range problems {
+		k.fail(p.Path, "%s", p.Text)
+	}
+	k.word("on_exhausted", r.OnExhausted, onExhausteds)
+	if r.Reply.Queue != "" {
+		k.foreignQueue("reply.queue", r.Reply.Queue)
+	} else {
+		k.when(r.Reply.Partition != "", "reply.partition", "has no effect without reply.queue")
+		k.when(r.Reply.OnFailure, "reply.on_failure", "has no effect without reply.queue")
+	}
+	k.between("concurrency", r.Concurrency, 0, maxConcurrency)
+}
+
+// maxBatch is the most one pop takes: one partition may fill it, and a settle
+// takes 256 timers (design.md, "Dispatch, one batch").
+const maxBatch = 256
+
+// routeQueue checks the queue of a route. Another route's dead letters may be
+// read, by a group of their own; its retries may not.
+func (c checklist) routeQueue(field, name string) {
+	if strings.HasPrefix(name, DeadNamespace+".") {
+		c.queueName(field, name)
+		return
+	}
+	c.foreignQueue(field, name)
+}
+
+func (c checklist) subscribe(field, value string) {
+	if value == SubscribeAll || value == SubscribeNew {
+		return
+	}
+	_, err := time.Parse(time.RFC3339, value)
+	c.when(err != nil, field, "must be all, new or an RFC 3339 time such as 2026-01-02T15:04:05Z, got %q", value)
+}

@@ -1,0 +1,109 @@
+package bridge
+
+import (
+	"maps"
+	"net/textproto"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/queenbridge/queenbridge/signing"
+)
+
+func (c Config) checkTargets(k checklist) {
+	seen := map[string]bool{}
+	for i, t := range c.Targets {
+		at := k.below("targets[%d]", i)
+		at.name("target", t.Name, seen)
+		t.check(at)
+	}
+}
+
+func (t Target) check(k checklist) {
+	switch {
+	case t.HTTP == nil && t.Lambda == nil:
+		k.fail("http", "is required: a target needs exactly one of http and lambda")
+	case t.HTTP != nil && t.Lambda != nil:
+		k.fail("lambda", "excludes http: a target needs exactly one of http and lambda")
+	}
+	if t.HTTP != nil {
+		t.HTTP.check(k.below("http"), t.Auth)
+	}
+	if t.Lambda != nil {
+		t.Lambda.check(k.below("lambda"))
+	}
+	t.Auth.check(k.below("auth"))
+	t.Signing.check(k.below("signing"))
+	t.TLS.check(k.below("tls"))
+	k.word("network.profile", t.Network.Profile, profiles)
+	k.cidrs("network.allow", t.Network.Allow)
+	if t.Network.Proxy != "" {
+		k.webURL("network.proxy", t.Network.Proxy)
+	}
+	k.between("concurrency", t.Concurrency, 1, maxConcurrency)
+	k.rate("rate", t.Rate.PerSecond, t.Rate.Burst)
+	k.when(t.Rate.Shared && t.Rate.PerSecond == 0, "rate.shared", "has no effect without rate.per_second")
+	t.Breaker.check(k.below("breaker"))
+	k.notNegative("disable_after", t.DisableAfter)
+}
+
+// maxConcurrency bounds the calls of one target: more are a typing error.
+const maxConcurrency = 100_000
+
+func (h HTTPTarget) check(k checklist, auth Auth) {
+	k.webURL("url", h.URL)
+	k.methods("method", []string{h.Method})
+	k.positive("timeout", h.Timeout)
+	for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
+		field := atKey("headers", name)
+		switch canonical := textproto.CanonicalMIMEHeaderKey(name); {
+		case !isToken(name):
+			k.fail(field, "must be a header name, got %q", name)
+		case slices.Contains(ownHeaders, canonical):
+			k.fail(field, "is set by the bridge on every call: remove it")
+		case canonical == "Authorization" && (auth.Type == AuthBasic || auth.Type == AuthBearer):
+			k.fail(field, "is set by auth type %s: remove one", auth.Type)
+		}
+		k.when(strings.ContainsFunc(h.Headers[name], isControl), field, "must not hold control characters")
+	}
+}
+
+// ownHeaders frame a call or identify its delivery; a constant cannot replace
+// them.
+var ownHeaders = []string{
+	"Connection", "Content-Length", "Host", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	"Queen-Attempt", "Queen-Partition", "Queen-Queue", "Webhook-Id", "Webhook-Signature", "Webhook-Timestamp",
+}
+
+func (l LambdaTarget) check(k checklist) {
+	k.when(l.Function == "", "function", "is required: a name or an ARN")
+	if l.Endpoint != "" {
+		k.webURL("endpoint", l.Endpoint)
+	}
+	k.word("invoke", l.Invoke, invokes)
+	k.word("payload", l.Payload, lambdaPayloads)
+	// A function runs 900 s at most; the call must outlast it (dispatch.md §2.1).
+	k.when(l.Timeout <= 0 || l.Timeout > 905*time.Second, "timeout", "must be above 0s and at most 905s, got %s", FormatDuration(l.Timeout))
+}
+
+func (s TargetSigning) check(k checklist) {
+	if !slices.Contains(signings, s.Scheme) {
+		k.word("scheme", s.Scheme, signings)
+		return
+	}
+	for i, secret := range s.Secrets {
+		if _, err := signing.NewSigner(s.Scheme, []string{secret.Reveal()}); err != nil {
+			k.fail(atIndex("secrets", i), "%s", strings.TrimPrefix(err.Error(), "secrets[0]: "))
+		}
+	}
+}
+
+func (t TargetTLS) check(k checklist) {
+	k.when((t.Cert == "") != (t.Key == ""), "", "needs both cert and key")
+}
+
+func (b Breaker) check(k checklist) {
+	k.atLeast("failures", b.Failures, 1)
+	k.positive("open", b.Open)
+	k.when(b.MaxOpen < b.Open, "max_open", "must be at least breaker.open (%s), got %s", FormatDuration(b.Open), FormatDuration(b.MaxOpen))
+}
