@@ -1,0 +1,249 @@
+package ingress_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/ingress"
+)
+
+// The benchmarks send 1 KiB webhooks over 64 loopback connections; every
+// accepted one is stored in a broker in memory before it is answered. The bare
+// baseline is an Echo handler that reads the body and computes the HMAC, under
+// the same load by the same client. Compare requests per second; B/op and
+// allocs/op are those of client and server together, and the client has none.
+
+const (
+	benchSecret      = "benchmark-secret"
+	benchConnections = 64
+	idDigits         = 12
+)
+
+func BenchmarkBareEcho(b *testing.B) {
+	e := echo.New()
+	e.POST("/in/:source", func(c echo.Context) error {
+		body, err := io.ReadAll(c.Request().Body)
+		if err != nil {
+			return err
+		}
+		mac := hmac.New(sha256.New, []byte(benchSecret))
+		mac.Write(body)
+		want, _ := hex.DecodeString(strings.TrimPrefix(c.Request().Header.Get("X-Hub-Signature-256"), "sha256="))
+		if !hmac.Equal(mac.Sum(nil), want) {
+			return c.NoContent(http.StatusUnauthorized)
+		}
+		return c.NoContent(http.StatusOK)
+	})
+	l := listenLoopback(b)
+	server := &http.Server{Handler: e, ReadHeaderTimeout: time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute}
+	go func() { _ = server.Serve(l) }()
+	b.Cleanup(func() { _ = server.Close() })
+	load(b, l.Addr().String(), githubLoad)
+}
+
+func BenchmarkIngress(b *testing.B) {
+	for name, newLoad := range map[string]func() *webhook{"github": githubLoad, "stripe": stripeLoad} {
+		b.Run(name, func(b *testing.B) {
+			s, err := ingress.New(ingress.Config{
+				Sources: []bridge.Source{{Name: "hook", Scheme: name, Secrets: []bridge.Secret{benchSecret}}},
+				Queen:   benchQueen(b),
+				Metrics: prometheus.NewRegistry(),
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			l := listenLoopback(b)
+			ctx, cancel := context.WithCancel(b.Context())
+			done := make(chan error, 1)
+			go func() { done <- s.Run(ctx, l) }()
+			b.Cleanup(func() {
+				cancel()
+				if err := <-done; err != nil {
+					b.Error(err)
+				}
+			})
+			load(b, l.Addr().String(), newLoad)
+		})
+	}
+}
+
+func listenLoopback(b *testing.B) net.Listener {
+	b.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
+// webhook is one request made again and again with another id, in place.
+type webhook struct {
+	wire      []byte
+	id        []byte // part of wire
+	body      []byte // part of wire
+	signature []byte // part of wire, hex
+	mac       hash.Hash
+	prefix    string // signed in front of the body
+	signed    bool   // the id is in the signed part
+}
+
+// next gives the request another id.
+func (w *webhook) next(n int64) []byte {
+	text := strconv.AppendInt(make([]byte, 0, 20), n, 10)
+	copy(w.id[len(w.id)-len(text):], text)
+	if w.signed {
+		w.sign()
+	}
+	return w.wire
+}
+
+func (w *webhook) sign() {
+	w.mac.Reset()
+	_, _ = io.WriteString(w.mac, w.prefix)
+	w.mac.Write(w.body)
+	var sum [sha256.Size]byte
+	hex.Encode(w.signature, w.mac.Sum(sum[:0]))
+}
+
+func benchBody() string {
+	return `{"id":"evt_` + strings.Repeat("0", idDigits) + `","type":"push","pad":"` + strings.Repeat("café <x> ", 110) + `"}`
+}
+
+func newWebhook(header, body, prefix string) *webhook {
+	wire := []byte("POST /in/hook HTTP/1.1\r\nHost: hooks.example.com\r\nUser-Agent: GitHub-Hookshot/044aadd\r\nAccept: */*\r\nContent-Type: application/json\r\n" +
+		header + "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body)
+	w := &webhook{wire: wire, body: wire[len(wire)-len(body):], mac: hmac.New(sha256.New, []byte(benchSecret)), prefix: prefix}
+	at := bytes.Index(wire, []byte(strings.Repeat("s", 64)))
+	w.signature = wire[at : at+64]
+	return w
+}
+
+func githubLoad() *webhook {
+	w := newWebhook("X-GitHub-Event: push\r\nX-GitHub-Hook-ID: 292430182\r\nX-GitHub-Delivery: "+strings.Repeat("i", 24)+"\r\nX-Hub-Signature-256: sha256="+strings.Repeat("s", 64)+"\r\n", benchBody(), "")
+	at := bytes.Index(w.wire, []byte(strings.Repeat("i", 24)))
+	w.id = w.wire[at : at+24]
+	w.sign()
+	return w
+}
+
+func stripeLoad() *webhook {
+	stamp := strconv.FormatInt(time.Now().Unix(), 10)
+	w := newWebhook("Stripe-Signature: t="+stamp+",v1="+strings.Repeat("s", 64)+"\r\n", benchBody(), stamp+".")
+	at := bytes.Index(w.body, []byte("evt_")) + 4
+	w.id, w.signed = w.body[at:at+idDigits], true
+	return w
+}
+
+// load sends b.N requests over the connections and checks every answer.
+func load(b *testing.B, addr string, newLoad func() *webhook) {
+	b.Helper()
+	var n atomic.Int64
+	b.SetBytes(int64(len(newLoad().wire)))
+	b.ReportAllocs()
+	b.SetParallelism(benchConnections / 2)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		defer c.Close()
+		w, r := newLoad(), bufio.NewReader(c)
+		for pb.Next() {
+			if _, err := c.Write(w.next(n.Add(1))); err != nil {
+				b.Error(err)
+				return
+			}
+			if status, err := readAnswer(r); err != nil || status != 200 {
+				b.Errorf("answer %d, %v; want 200", status, err)
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+}
+
+// readAnswer reads one answer without allocating.
+func readAnswer(r *bufio.Reader) (status int, err error) {
+	length := 0
+	for first := true; ; first = false {
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		line = bytes.TrimSpace(line)
+		switch {
+		case first && len(line) >= 12:
+			status = int(line[9]-'0')*100 + int(line[10]-'0')*10 + int(line[11]-'0')
+		case len(line) == 0:
+			_, err = r.Discard(length)
+			return status, err
+		case bytes.HasPrefix(line, []byte("Content-Length: ")):
+			for _, d := range line[len("Content-Length: "):] {
+				length = length*10 + int(d-'0')
+			}
+		}
+	}
+}
+
+// BenchmarkHandler is the handler alone, one request after the other: what a
+// request costs without network and without company in its batch.
+func BenchmarkHandler(b *testing.B) {
+	s, err := ingress.New(ingress.Config{
+		Sources: []bridge.Source{{Name: "hook", Scheme: "github", Secrets: []bridge.Secret{benchSecret}}}, Queen: benchQueen(b)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	h, body := s.Handler(), benchBody()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "/in/hook", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.RequestURI = "/in/hook"
+	r.ContentLength = int64(len(body))
+	r.Header.Set("X-Hub-Signature-256", "sha256="+hmacHex(benchSecret, []byte(body)))
+	r.Header.Set("Content-Type", "application/json")
+	reader := strings.NewReader(body)
+	r.Body = io.NopCloser(reader)
+	w := &discardWriter{header: http.Header{}}
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		n++
+		r.Header["X-Github-Delivery"] = []string{fmt.Sprint("id-", n)}
+		reader.Reset(body)
+		clear(w.header)
+		h.ServeHTTP(w, r)
+		if w.status != 200 {
+			b.Fatalf("status %d", w.status)
+		}
+	}
+}
+
+type discardWriter struct {
+	header http.Header
+	status int
+}
+
+func (w *discardWriter) Header() http.Header         { return w.header }
+func (w *discardWriter) WriteHeader(status int)      { w.status = status }
+func (w *discardWriter) Write(p []byte) (int, error) { return len(p), nil }
