@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -168,14 +167,17 @@ func (l *limiter) describe(t *share, now time.Time, s *RouteStatus) {
 	}
 }
 
-// Ready is nil while every route can do its work; paused, held and disabled
-// ones can. The error names each that cannot, since when and why.
-func (d *Dispatcher) Ready() error {
-	var errs []error
+// Problems names each route that cannot do its work, since when and why; none
+// while all can. Paused, held and disabled ones do what they should.
+func (d *Dispatcher) Problems() []string {
+	var problems []string
 	for _, s := range d.Status() {
-		if s.State == StateUnreachable || s.State == StateBlocked || s.State == StateStopped {
-			errs = append(errs, fmt.Errorf("route %s: %s since %s: %s", s.Route, s.State, s.Since.UTC().Format(time.RFC3339), s.Detail))
+		switch s.State {
+		case StateUnreachable, StateBlocked:
+			problems = append(problems, fmt.Sprintf("route %s: %s since %s: %s", s.Route, s.State, s.Since.UTC().Format(time.RFC3339), s.Detail))
+		case StateStopped:
+			problems = append(problems, fmt.Sprintf("route %s: stopped", s.Route))
 		}
 	}
-	return errors.Join(errs...)
+	return problems
 }

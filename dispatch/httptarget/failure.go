@@ -1,0 +1,114 @@
+package httptarget
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http/httptrace"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/queenbridge/queenbridge/bridge"
+)
+
+// progress watches how far a request gets.
+type progress struct {
+	mu        sync.Mutex // dials go on in goroutines of the transport
+	handshake bool       // the TLS handshake began, and did not end well
+	conn      *countedConn
+	shared    bool  // HTTP/2: others write on the connection, too
+	before    int64 // bytes written when the request got it
+	got       bool
+}
+
+// watch returns ctx with the hooks set.
+func (p *progress) watch(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		TLSHandshakeStart: func() { p.setHandshake(true) },
+		TLSHandshakeDone:  func(_ tls.ConnectionState, err error) { p.setHandshake(err != nil) },
+		GotConn:           p.gotConn,
+	})
+}
+
+func (p *progress) setHandshake(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.handshake = on
+}
+
+func (p *progress) gotConn(info httptrace.GotConnInfo) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.got, p.handshake = true, false
+	raw := info.Conn
+	if secure, ok := raw.(*tls.Conn); ok {
+		p.shared = secure.ConnectionState().NegotiatedProtocol == "h2"
+		raw = secure.NetConn()
+	}
+	if conn, ok := raw.(*countedConn); ok {
+		p.conn, p.before = conn, conn.written.Load()
+	}
+}
+
+// sent says that the function may have seen something of the request.
+func (p *progress) sent() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.got {
+		return false
+	}
+	return p.shared || p.conn == nil || p.conn.written.Load() != p.before
+}
+
+// failure is the response of a request without an answer. One classifier for
+// all errors: network errors are as much an outcome as statuses.
+func (p *progress) failure(ctx context.Context, err error) bridge.Response {
+	p.mu.Lock()
+	handshake, got := p.handshake, p.got
+	p.mu.Unlock()
+	resp := bridge.Response{Err: err, Sent: p.sent(), Class: bridge.FailureConnect}
+	switch {
+	case errors.Is(err, errAddress):
+	case handshake, isTLS(err):
+		resp.Class = bridge.FailureTLS
+	case got && (ctx.Err() != nil || isTimeout(err)):
+		resp.Class = bridge.FailureTimeout
+	}
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.DeadlineExceeded) && got {
+		resp.Err = errNoAnswer
+	}
+	return resp
+}
+
+var errNoAnswer = errors.New("no answer before the timeout")
+
+func isTimeout(err error) bool {
+	var netErr net.Error
+	return errors.As(err, &netErr) && netErr.Timeout()
+}
+
+func isTLS(err error) bool {
+	var verify *tls.CertificateVerificationError
+	var alert tls.AlertError
+	var record tls.RecordHeaderError
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	return errors.As(err, &verify) || errors.As(err, &alert) || errors.As(err, &record) ||
+		errors.As(err, &authority) || errors.As(err, &host) ||
+		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
+}
+
+// retriable says that the same request may well get through at once: the
+// connection was refused, reset, or closed while it was idle.
+func retriable(err error) bool {
+	if errors.Is(err, errAddress) {
+		return false
+	}
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) ||
+		strings.Contains(err.Error(), "server closed idle connection") || strings.Contains(err.Error(), "connection broken")
+}

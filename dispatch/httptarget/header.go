@@ -1,0 +1,147 @@
+package httptarget
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/queenbridge/queenbridge/bridge"
+)
+
+// Names of the identity headers (Standard Webhooks, and Queen's own).
+const (
+	headerID        = "Webhook-Id"
+	headerTimestamp = "Webhook-Timestamp"
+	headerSignature = "Webhook-Signature"
+	headerAttempt   = "Queen-Attempt"
+	headerQueue     = "Queen-Queue"
+	headerPartition = "Queen-Partition"
+	headerTrace     = "Traceparent"
+	headerType      = "Content-Type"
+	headerAgent     = "User-Agent"
+)
+
+// dropped are headers of an event that are not passed on: those of the
+// provider's connection (RFC 9110 §7.6.1), and those this package sets. A
+// provider's own webhook-id, -timestamp and -signature give way to ours.
+var dropped = map[string]bool{
+	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Proxy-Authenticate": true,
+	"Proxy-Authorization": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+	"Http2-Settings": true, "Host": true, "Content-Length": true, "Accept-Encoding": true, "Expect": true,
+	headerType: true, headerID: true, headerTimestamp: true, headerSignature: true,
+	headerAttempt: true, headerQueue: true, headerPartition: true,
+}
+
+// requestHeader is the header of one attempt.
+func (s *Sender) requestHeader(r *bridge.Request) http.Header {
+	h := make(http.Header, len(r.Headers)+len(s.headers)+9)
+	addEventHeaders(h, r.Headers)
+	set := func(name, value string) { h[name] = []string{value} }
+	if r.ContentType != "" && validValue(r.ContentType) {
+		set(headerType, r.ContentType)
+	}
+	if h[headerAgent] == nil {
+		set(headerAgent, s.userAgent)
+	}
+	if r.Traceparent != "" && validValue(r.Traceparent) {
+		set(headerTrace, r.Traceparent)
+	}
+	for name, values := range s.headers {
+		h[name] = values
+	}
+	now := s.now()
+	set(headerID, r.DeliveryID)
+	set(headerTimestamp, strconv.FormatInt(now.Unix(), 10))
+	if s.signer != nil {
+		set(headerSignature, s.signer.Sign(r.DeliveryID, now, r.Body))
+	}
+	set(headerAttempt, strconv.Itoa(r.Attempt))
+	set(headerQueue, asciiValue(r.Queue))
+	set(headerPartition, asciiValue(r.Partition))
+	return h
+}
+
+// addEventHeaders passes on what the provider sent, repeated lines in order.
+// Lines that HTTP cannot carry are left out: they would fail every attempt.
+func addEventHeaders(h http.Header, lines []bridge.Header) {
+	for _, line := range lines {
+		name := textproto.CanonicalMIMEHeaderKey(line.Name)
+		if dropped[name] || !validName(name) || !validValue(line.Value) {
+			continue
+		}
+		h[name] = append(h[name], line.Value)
+	}
+}
+
+// targetHeaders are the headers of the configuration, with the credential.
+func targetHeaders(t bridge.Target) (http.Header, error) {
+	h := make(http.Header, len(t.HTTP.Headers)+1)
+	for name, value := range t.HTTP.Headers {
+		if !validName(name) || !validValue(value) {
+			return nil, fmt.Errorf("http.headers.%s is no HTTP header", name)
+		}
+		h.Set(name, value)
+	}
+	name, value, err := credential(t.Auth)
+	if err != nil || name == "" {
+		return h, err
+	}
+	if !validName(name) || !validValue(value) {
+		return nil, fmt.Errorf("auth: the %s header cannot carry this credential", name)
+	}
+	h.Set(name, value)
+	return h, nil
+}
+
+// credential is the header that authenticates a call; no name: none.
+func credential(a bridge.Auth) (name, value string, err error) {
+	switch a.Type {
+	case "", "none":
+		return "", "", nil
+	case "basic":
+		pair := a.Username + ":" + a.Password.Reveal()
+		return "Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(pair)), nil
+	case "bearer":
+		return "Authorization", "Bearer " + a.Token.Reveal(), nil
+	case "api_key":
+		return a.Header, a.Value.Reveal(), nil
+	}
+	return "", "", fmt.Errorf("auth.type %s is not built yet", a.Type)
+}
+
+// asciiValue is s as a header value: percent-encoded unless it is printable
+// ASCII throughout.
+func asciiValue(s string) string {
+	for i := 0; i < len(s); i++ {
+		if s[i] < 0x20 || s[i] > 0x7e {
+			return url.PathEscape(s)
+		}
+	}
+	return s
+}
+
+// validName says that s is a token (RFC 9110 §5.6.2).
+func validName(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 {
+			continue
+		}
+		return false
+	}
+	return s != ""
+}
+
+// validValue says that s is a field value: no control characters but tab
+// (RFC 9110 §5.5).
+func validValue(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < 0x20 && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
