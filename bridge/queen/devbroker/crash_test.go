@@ -1,0 +1,5 @@
+package devbroker_test
+
+const crashDir = "DEVBROKER_CRASH_DIR"
+
+func crashChild(string) {}

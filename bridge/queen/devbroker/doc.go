@@ -1,0 +1,42 @@
+// Package devbroker is a Queen broker in one process: an http.Handler that
+// speaks Queen's HTTP API with the semantics of Queen 1.3.0, over a durable
+// store in one directory or in memory. It leaves replication, more than one
+// machine, streams, ephemeral queues, encryption, tenants and JWT roles to a
+// real Queen; no code of the bridge differs between the two.
+//
+// The broker shares no wire structs with the client in bridge/queen, so the
+// two cannot share one mistake. What it answers was pinned to exchanges
+// recorded on a real 1.3.0 (testdata); where the real broker and its
+// documentation differ, the broker wins.
+//
+// # How it works
+//
+// All state that decides lives in memory under one mutex: queues, partitions,
+// cursors and leases, timers, KV rows, and an index of transaction ids.
+// Message bytes live there too while they are recent; older ones are read back
+// from the store. Every change goes into the pending batch; one writer commits
+// whatever has gathered (group commit), and a handler answers only after the
+// batch it depends on, even for state it merely saw, is on disk. When a commit
+// fails, every answer is 503 until the store works again and the state has
+// been read back from it: nothing is ever acknowledged that is not durable.
+//
+// # Where it differs from 1.3.0 on purpose
+//
+//   - A timer fires within milliseconds and wakes parked pops (the real one
+//     may be 28 s late on an idle broker, and a queue-scoped pop later still).
+//   - Pops carry offset and deliveryAttempt, as later versions do.
+//   - Ids of messages that some group has not consumed are never forgotten,
+//     unless Config.ForgetAfter asks for the real behaviour.
+//   - A cancel is never too_late: a fire is one step.
+//   - Push is never buffered for want of a database: it is stored or refused
+//     with 503. Names that 1.3.0 loses (an empty queue, or one longer than
+//     255 characters) are answered buffered and dropped, with a log line.
+//   - windowBuffer, minPopWaitTime, priority, ttl, maxSize and retryDelay are
+//     stored and echoed only.
+//
+// Promises, each with a test: an answer that acknowledges is sent after its
+// commit is on disk; a leased partition is never given to two consumers of a
+// group; a transaction happens whole or not at all; a timer fires once, and
+// its message and its removal are one commit; payloads of push and timers come
+// back byte for byte.
+package devbroker

@@ -1,0 +1,130 @@
+package devbroker
+
+// store keeps the broker's state on disk. The broker calls commit from one
+// goroutine; the reading methods may run beside it and see whole commits only.
+type store interface {
+	// durable is false where commit and load do nothing.
+	durable() bool
+	// load reads everything but message bytes and timer payloads.
+	load() (*snapshot, error)
+	// commit stores one batch whole or not at all, and returns when it is on
+	// disk.
+	commit(*changes) error
+	// segments reads stored messages of a partition in [from, to), in order,
+	// and stops after about limit bytes.
+	segments(part int64, from, to uint64, limit int) ([]storedSegment, error)
+	// timerPayload reads the payload of a stored timer.
+	timerPayload(queue, key string) ([]byte, error)
+	close() error
+}
+
+// snapshot is what a store knew when it was opened.
+type snapshot struct {
+	key     hashKey
+	version int64
+	queues  []queueRow
+	parts   []partitionRow
+	groups  []groupRow
+	cursors []cursorRow
+	ids     []idRow // ordered by partition and base
+	timers  []timerRow
+	kv      []kvStored
+	dead    []deadLetter
+	traces  []trace
+}
+
+// changes is one commit: the rows as they shall be. Removals come last.
+type changes struct {
+	version  int64
+	queues   []queueRow
+	parts    []partitionRow
+	groups   []groupRow
+	cursors  []cursorRow
+	segments []storedSegment
+	timers   []timerRow
+	kv       []kvStored
+	dead     []deadLetter
+	traces   []trace
+
+	noTimers []timerID
+	noKV     []kvKey
+	noDead   []string
+	noGroups []groupID
+	noQueues []int64
+}
+
+type queueRow struct {
+	num                       int64
+	id, name, namespace, task string
+	created                   micros
+	opts                      options
+}
+
+type partitionRow struct {
+	num, queue  int64
+	id, name    string
+	created     micros
+	first, next uint64
+}
+
+type groupID struct {
+	queue int64
+	name  string
+}
+
+type groupRow struct {
+	groupID
+	all            bool
+	since, created micros
+}
+
+type cursorRow struct {
+	part       int64
+	group      string
+	next       uint64
+	lease      string
+	until      micros
+	leaseStart uint64
+	leaseEnd   uint64
+	retries    int64
+	attempts   int64
+	attemptAt  uint64
+}
+
+// storedSegment is a run of messages of one partition with their id hashes.
+type storedSegment struct {
+	part   int64
+	base   uint64
+	spans  []span
+	hashes []uint64
+	blob   []byte
+}
+
+// idRow is a stored segment without its bytes.
+type idRow struct {
+	part   int64
+	base   uint64
+	spans  []span
+	hashes []uint64
+}
+
+type timerID struct{ queue, key string }
+
+type timerRow struct {
+	timerID
+	partition, txn    string
+	id                messageID
+	at                micros
+	created, modified micros
+	payload           []byte // nil in a snapshot
+}
+
+type kvKey struct{ namespace, key string }
+
+type kvStored struct {
+	kvKey
+	value    []byte
+	version  int64
+	modified micros
+	expires  micros // never: forever
+}
