@@ -13,8 +13,9 @@ type Request struct {
 	Path string
 	// RawQuery as received, without "?".
 	RawQuery string
-	Header   http.Header
-	Body     []byte
+	// Header has canonical keys, as net/http makes them.
+	Header http.Header
+	Body   []byte
 	// Now is the time of receipt; timestamp windows are judged by it.
 	Now time.Time
 }

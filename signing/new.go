@@ -87,6 +87,9 @@ func (v *Verifier) addSecret(secret string) error {
 	if _, err := keyUTF8.derive(secret); err != nil {
 		return err
 	}
+	if v.scheme.kind == kindToken && len(v.scheme.headers) > 0 && strings.TrimSpace(v.scheme.prefix+secret) != v.scheme.prefix+secret {
+		return errors.New("begins or ends with white space, which a header never does: remove it (a file often ends with a line break)")
+	}
 	if v.scheme.kind == kindBasic {
 		if _, password, ok := strings.Cut(secret, ":"); !ok || strings.TrimSpace(password) == "" {
 			return errors.New("must be user:password, with a password that is not empty")

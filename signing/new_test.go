@@ -72,6 +72,7 @@ func TestNewProblems(t *testing.T) {
 		{"token nowhere", signing.Options{Scheme: "token", Secrets: one}, []string{"scheme_options: does not say where the token is"}},
 		{"token twice", signing.Options{Scheme: "token", Secrets: one, SchemeOptions: opts("header", "X", "query", "q")}, []string{"scheme_options: says in more than one way where the token is"}},
 		{"token prefix", signing.Options{Scheme: "token", Secrets: one, SchemeOptions: opts("query", "q", "prefix", "Bearer ")}, []string{"scheme_options.prefix: belongs to header"}},
+		{"token with a line break", signing.Options{Scheme: "gitlab-token", Secrets: []string{"abcde ", "a b"}}, []string{"secrets[0]: begins or ends with white space"}},
 		{"basic without colon", signing.Options{Scheme: "basic", Secrets: []string{"user", "usr:", ":p"}}, []string{"secrets[0]: must be user:password", "secrets[1]: must be user:password"}},
 		{"basic with options", signing.Options{Scheme: "basic", Secrets: []string{"u:p"}, SchemeOptions: opts("realm", "x")}, []string{"scheme_options.realm: is unknown: this scheme takes no options"}},
 	}

@@ -146,6 +146,8 @@ func TestVersionPinning(t *testing.T) {
 		{[]string{public}, v1a[:len(v1a)-4] + "AA==", -1},
 		{[]string{public, secretA}, v1, 1},
 		{[]string{secretA, public}, v1 + " " + v1a, 0},
+		{[]string{secretA, public}, "v1a," + v1[3:], -1},
+		{[]string{secretA, public}, "v1," + v1a[4:], -1},
 	}
 	for _, tt := range tests {
 		v, problems := signing.New(signing.Options{Scheme: "standard-webhooks", Secrets: tt.secrets})

@@ -76,7 +76,10 @@ var standardRows = []row{
 		fills:       []fill{{header: "webhook-id", value: uuid}, {header: "Idempotency-Key", same: "webhook-id"}, {header: "X-Gitlab-Event", text: "Push Hook"}},
 	},
 	{
-		Preset: Preset{Name: "gitlab-token", Class: Authenticated, TransactionID: "h:Idempotency-Key", EventType: "h:X-Gitlab-Event | b:object_kind", MaxBody: 25 * mib, Horizon: 24 * hour, Deadline: 10 * sec},
+		Preset: Preset{
+			Name: "gitlab-token", Class: Authenticated, TransactionID: "h:Idempotency-Key", EventType: "h:X-Gitlab-Event | b:object_kind",
+			MaxBody: 25 * mib, Horizon: 24 * hour, Deadline: 10 * sec,
+		},
 		scheme: scheme{kind: kindToken, headers: []string{"X-Gitlab-Token"}},
 		fills:  []fill{{header: "Idempotency-Key", value: uuid}, {header: "X-Gitlab-Event", text: "Push Hook"}},
 	},
