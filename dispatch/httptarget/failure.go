@@ -77,9 +77,9 @@ func (p *progress) failure(ctx context.Context, err error) bridge.Response {
 		resp.Class = bridge.FailureTLS
 	case got && (ctx.Err() != nil || isTimeout(err)):
 		resp.Class = bridge.FailureTimeout
-	}
-	if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.DeadlineExceeded) && got {
-		resp.Err = errNoAnswer
+		if errors.Is(err, context.DeadlineExceeded) {
+			resp.Err = errNoAnswer
+		}
 	}
 	return resp
 }
