@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/queenbridge/queenbridge/bridge/queen"
 )
 
 // batchQueue batches the items of one queue (design.md, "Batcher"). One mutex
@@ -19,6 +21,7 @@ type batchQueue struct {
 	// blocked groups wait to be admitted, waiting ones for a push.
 	blocked, waiting groupList
 	inFlight         []*batch
+	spare            []*batch
 	pending          amount // admitted and not decided
 	eligible         amount // waiting in lanes that no push holds
 	pass             uint64 // number of the last selection
@@ -45,11 +48,38 @@ type lane struct {
 	retry     *backoff.ExponentialBackOff
 }
 
-// batch is one push.
+// maxIdleLanes bounds the lanes that are remembered without work.
+const maxIdleLanes = 256
+
+// batch is one push. Its slices are used again for later ones.
 type batch struct {
-	groups  []*group
-	entries []*entry
-	lanes   []*lane // those of the entries, each once
+	groups   []*group
+	entries  []*entry
+	lanes    []*lane // those of the entries, each once
+	items    []queen.Item
+	verdicts []verdict
+	deadline time.Time // of the request that waits longest
+}
+
+// newBatch returns an empty batch.
+func (q *batchQueue) newBatch() *batch {
+	if n := len(q.spare); n > 0 {
+		b := q.spare[n-1]
+		q.spare = q.spare[:n-1]
+		return b
+	}
+	return &batch{}
+}
+
+// recycle keeps the room of a batch that is over. There are never more than
+// were in flight at once.
+func (q *batchQueue) recycle(b *batch) {
+	clear(b.groups)
+	clear(b.entries)
+	clear(b.items)
+	*b = batch{groups: b.groups[:0], entries: b.entries[:0], lanes: b.lanes[:0],
+		items: b.items[:0], verdicts: b.verdicts[:0]}
+	q.spare = append(q.spare, b)
 }
 
 func newBatchQueue(b *batcher, name string) *batchQueue {
@@ -74,7 +104,7 @@ func (q *batchQueue) enqueue(g *group) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
-	g.enqueued, g.open = now, len(g.entries)
+	g.enqueued, g.open, g.size = now, len(g.entries), payloadBytes(g.entries)
 	if q.closed || g.open == 0 {
 		q.decide(g, stopped)
 		return
@@ -87,6 +117,14 @@ func (q *batchQueue) enqueue(g *group) {
 	}
 	q.arm(now, g.deadline)
 	q.pump(now)
+}
+
+func payloadBytes(entries []entry) int {
+	n := 0
+	for i := range entries {
+		n += len(entries[i].item.Payload)
+	}
+	return n
 }
 
 // fits says whether a group may join the waiting ones. One that is larger
@@ -129,9 +167,10 @@ func (q *batchQueue) lane(name string) *lane {
 	return l
 }
 
-// forget drops a lane without work.
+// forget drops a lane without work, unless there are few: the next event of the
+// same partition is often near.
 func (q *batchQueue) forget(l *lane) {
-	if !l.busy && l.waiting.items == 0 && q.lanes[l.name] == l {
+	if len(q.lanes) > maxIdleLanes && !l.busy && l.waiting.items == 0 && q.lanes[l.name] == l {
 		delete(q.lanes, l.name)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,9 +18,16 @@ const (
 	mebibyte       = 1 << 20
 	// firstRoom bounds what a declared length alone makes us allocate.
 	firstRoom = 64 << 10
+	// allBodies bounds the bytes of the bodies beyond their first room that
+	// all requests hold together: anybody may send a large body, and what it
+	// costs us comes before its proof.
+	allBodies = 512 << 20
 )
 
-var errTooLarge = errors.New("body too large")
+var (
+	errTooLarge = errors.New("body too large")
+	errNoRoom   = errors.New("too many large bodies at once")
+)
 
 // bodyReader reads one body into a buffer.
 type bodyReader struct {
@@ -27,18 +35,24 @@ type bodyReader struct {
 	r     *http.Request
 	limit int64
 	start time.Time
+	room  *atomic.Int64 // what allBodies leaves
+	held  int64         // taken from room; whoever made the reader gives it back
 }
 
 // appendTo appends the whole body, as it was received, to dst. What is over
 // the limit is errTooLarge: cut bodies are never taken for whole ones.
-func (b bodyReader) appendTo(dst []byte) ([]byte, error) {
+func (b *bodyReader) appendTo(dst []byte) ([]byte, error) {
 	if b.r.ContentLength > b.limit {
 		return dst, errTooLarge // before the first read: the sender is not asked to go on (RFC 9110, 10.1.1)
 	}
 	if b.r.ContentLength == 0 || b.r.Body == nil {
 		return dst, nil
 	}
-	dst = withRoom(dst, int(min(b.r.ContentLength, firstRoom))+1)
+	first := int64(firstRoom / 8)
+	if b.r.ContentLength > 0 {
+		first = min(b.r.ContentLength, firstRoom) + 1
+	}
+	dst = withRoom(dst, int(first))
 	mark := int64(mebibyte)
 	for {
 		n, err := b.r.Body.Read(dst[len(dst):cap(dst)])
@@ -56,15 +70,25 @@ func (b bodyReader) appendTo(dst []byte) ([]byte, error) {
 			mark = size + mebibyte
 			b.extend(size)
 		}
-		if len(dst) == cap(dst) {
-			dst = withRoom(dst, min(len(dst), 4*mebibyte))
+		if len(dst) < cap(dst) {
+			continue
 		}
+		more := min(max(len(dst), firstRoom), 4*mebibyte)
+		if !b.take(int64(more)) {
+			return dst, errNoRoom
+		}
+		dst = withRoom(dst, more)
 	}
 }
 
-// withRoom makes room for n more bytes, at least firstRoom/8.
+// take reserves n bytes of the room for all bodies.
+func (b *bodyReader) take(n int64) bool {
+	b.held += n
+	return b.room.Add(-n) >= 0
+}
+
+// withRoom makes room for n more bytes.
 func withRoom(b []byte, n int) []byte {
-	n = max(n, firstRoom/8)
 	if cap(b)-len(b) >= n {
 		return b
 	}
@@ -73,7 +97,7 @@ func withRoom(b []byte, n int) []byte {
 
 // extend moves the read deadline of the connection. Where it has none (a test,
 // another server) there is nothing to move.
-func (b bodyReader) extend(size int64) {
+func (b *bodyReader) extend(size int64) {
 	until := b.start.Add(bodyTime + bodyTimePerMiB*time.Duration(size/mebibyte))
 	_ = http.NewResponseController(b.w).SetReadDeadline(until)
 }

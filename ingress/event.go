@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/queenbridge/queenbridge/bridge"
-	"github.com/queenbridge/queenbridge/bridge/queen"
 	"github.com/queenbridge/queenbridge/signing"
 )
 
@@ -23,16 +22,19 @@ var utf8BOM = []byte("\xef\xbb\xbf")
 type envelope struct {
 	source *source
 	queue  string
+	// apart marks what was not proven: it is kept whole, as an event, whatever
+	// the source makes of its proven requests.
+	apart  bool
 	event  bridge.Event
 	values *signing.Values
 }
 
 // newEnvelope describes a request that may be queued.
-func (x *exchange) newEnvelope(s *source, class bridge.Class, queue string) envelope {
-	req := &x.request
+func (x *exchange) newEnvelope(class bridge.Class) envelope {
+	s, req := x.source, &x.request
 	x.headers = s.headers.appendTo(x.headers[:0], req.Header)
 	return envelope{
-		source: s, queue: queue, values: s.verifier.Values(req),
+		source: s, queue: s.queue, values: s.verifier.Values(req),
 		event: bridge.Event{
 			Source: s.name, Received: req.Now.UTC().Truncate(time.Microsecond), Class: class,
 			Method: req.Method, Path: req.Path, Query: s.query.redact(req.RawQuery),
@@ -50,9 +52,9 @@ func contentType(h http.Header) string {
 
 // fill adds the events of a request to its group: one, or one per element of
 // a batch. The reply is that of a request that cannot be queued.
-func (x *exchange) fill(e envelope) (reply, bool) {
+func (x *exchange) fill(e *envelope) (reply, bool) {
 	s := e.source
-	if s.rawJSON && !validJSON(x.request.Body) {
+	if s.rawJSON && !e.apart && !validJSON(x.request.Body) {
 		return refuse(http.StatusBadRequest, reasonNotJSON, "payload: json needs one JSON document as body"), false
 	}
 	items, split := e.items()
@@ -72,15 +74,15 @@ func (x *exchange) fill(e envelope) (reply, bool) {
 
 // items are the elements of a batch, false where the source splits nothing or
 // the path is no array.
-func (e envelope) items() ([]signing.Item, bool) {
-	if e.source.split == "" {
+func (e *envelope) items() ([]signing.Item, bool) {
+	if e.source.split == "" || e.apart {
 		return nil, false
 	}
 	return e.values.Items(e.source.split)
 }
 
 // add appends one event to the group.
-func (x *exchange) add(e envelope, f facts, body []byte) {
+func (x *exchange) add(e *envelope, f facts, body []byte) {
 	s := e.source
 	id, missing := s.id.id(&f)
 	if missing {
@@ -89,20 +91,18 @@ func (x *exchange) add(e envelope, f facts, body []byte) {
 	eventType, _, _ := s.eventType.value(&f)
 	event := e.event
 	event.ID, event.Type, event.Body = id, eventType, body
-	x.group.add(queen.Item{
-		Queue: e.queue, Partition: s.partitionOf(&f, id), TransactionID: id,
-		Payload: x.payload(s, event),
-	})
+	item := x.group.add()
+	item.Queue, item.Partition, item.TransactionID = e.queue, s.partitionOf(&f, id), id
+	item.Payload = e.appendPayload(item.Payload, event)
 }
 
-// payload is the event as it is pushed. It is a copy: the body's buffer is
-// used again before the push is over.
-func (x *exchange) payload(s *source, event bridge.Event) json.RawMessage {
-	buf := x.server.payloads.get()
-	if s.rawJSON {
-		return append(buf, bytes.TrimPrefix(event.Body, utf8BOM)...)
+// appendPayload appends the event as it is pushed. It is a copy: the body's
+// buffer is used again before the push is over.
+func (e *envelope) appendPayload(dst []byte, event bridge.Event) json.RawMessage {
+	if e.source.rawJSON && !e.apart {
+		return append(dst, bytes.TrimPrefix(event.Body, utf8BOM)...)
 	}
-	return event.AppendPayload(buf)
+	return event.AppendPayload(dst)
 }
 
 // partitionOf is the source's own partition, or a lane by the transaction id.

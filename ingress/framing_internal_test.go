@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -102,7 +103,10 @@ func TestBodyIsReadWholeOrNotAtAll(t *testing.T) {
 			}
 			for limit, ok := range map[int64]bool{int64(size): true, int64(size) + 1: true, int64(size) - 1: false} {
 				r.Body = io.NopCloser(bytes.NewReader(want))
-				got, err := bodyReader{r: r, w: nilWriter{}, limit: limit}.appendTo(nil)
+				var room atomic.Int64
+				room.Store(allBodies)
+				body := bodyReader{r: r, w: nilWriter{}, limit: limit, room: &room}
+				got, err := body.appendTo(nil)
 				if (err == nil) != ok || ok && !bytes.Equal(got, want) {
 					t.Errorf("%d bytes (declared %v), limit %d: %d bytes, %v", size, declared, limit, len(got), err)
 				}

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"slices"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge/queen"
@@ -61,16 +62,42 @@ const (
 
 func newGroup() *group { return &group{done: make(chan struct{}, 1)} }
 
-// add appends an item. It must not be called after submit.
-func (g *group) add(item queen.Item) {
-	g.entries = append(g.entries, entry{item: item, group: g})
-	g.size += len(item.Payload)
+// add appends an entry and returns its item to fill in; the room of an earlier
+// payload is in Payload, with length 0. It must not be called after submit.
+func (g *group) add() *queen.Item {
+	n := len(g.entries)
+	if n < cap(g.entries) {
+		g.entries = g.entries[:n+1]
+	} else {
+		g.entries = append(g.entries, entry{})
+	}
+	e := &g.entries[n]
+	*e = entry{group: g, item: queen.Item{Payload: e.item.Payload[:0]}}
+	return &e.item
 }
+
+const (
+	// maxKeptEntries and maxKeptBytes bound the room a group keeps for the
+	// next request: one large batch or body must not make every later one cost
+	// as much memory.
+	maxKeptEntries = 4
+	maxKeptBytes   = 64 << 10
+)
 
 // reset makes a decided group usable again.
 func (g *group) reset() {
-	clear(g.entries)
-	*g = group{entries: g.entries[:0], done: g.done}
+	entries := g.entries[:min(len(g.entries), maxKeptEntries)]
+	if len(g.entries) > maxKeptEntries {
+		entries = slices.Clone(entries)
+	}
+	for i := range entries {
+		payload := entries[i].item.Payload
+		if cap(payload) > maxKeptBytes {
+			payload = nil
+		}
+		entries[i] = entry{item: queen.Item{Payload: payload}}
+	}
+	*g = group{entries: entries[:0], done: g.done}
 }
 
 // duplicates counts the items that Queen had already.

@@ -24,6 +24,7 @@ type exchange struct {
 	request signing.Request
 	headers []bridge.Header
 	group   *group
+	held    int64 // bytes of the body counted against Server.bodyRoom
 }
 
 // serve handles every request of the listener.
@@ -140,13 +141,16 @@ func (s *Server) find(path string) *source {
 func (x *exchange) read() (reply, bool) {
 	body := bodyReader{
 		w: x.context.Response(), r: x.context.Request(),
-		limit: x.source.maxBody, start: x.start,
+		limit: x.source.maxBody, start: x.start, room: &x.server.bodyRoom,
 	}
 	var err error
 	x.request.Body, err = body.appendTo(x.request.Body)
+	x.held = body.held
 	switch {
 	case err == nil:
 		return reply{}, false
+	case errors.Is(err, errNoRoom):
+		return reply{status: http.StatusServiceUnavailable, reason: reasonBodyRoom, retryAfter: retryAfterLimit, close: true}, true
 	case errors.Is(err, errTooLarge):
 		return reply{status: http.StatusRequestEntityTooLarge, reason: reasonTooLarge, close: true}, true
 	}
@@ -184,8 +188,8 @@ func (x *exchange) receive() reply {
 		return x.unproven(notProven(err))
 	}
 	s.metrics.proven(proof, x.request.Now)
-	e := x.newEnvelope(s, bridge.Class(proof.Class), s.queue)
-	if p, ok := x.fill(e); !ok {
+	e := x.newEnvelope(bridge.Class(proof.Class))
+	if p, ok := x.fill(&e); !ok {
 		return p
 	}
 	if len(x.group.entries) == 0 { // an empty batch
@@ -219,12 +223,10 @@ func (x *exchange) unproven(p reply) reply {
 	if !s.quarantine.AllowN(x.start, 1) {
 		return busy(s.limitStatus, reasonQuarantine, retryAfterLimit)
 	}
-	e := x.newEnvelope(s, bridge.ClassNone, bridge.QuarantineQueue(s.queue))
-	if p, ok := x.fill(e); !ok {
+	e := x.newEnvelope(bridge.ClassNone)
+	e.queue, e.apart = bridge.QuarantineQueue(s.queue), true
+	if p, ok := x.fill(&e); !ok {
 		return p
-	}
-	if len(x.group.entries) == 0 {
-		return s.accepted(0, false)
 	}
 	return x.store(e.queue)
 }
@@ -273,22 +275,21 @@ func (x *exchange) notStored(g *group, r result) reply {
 func (s *source) accepted(items int, duplicate bool) reply {
 	return reply{
 		status: s.answer.status, body: s.answer.body, contentType: s.answer.contentType,
-		duplicate: duplicate, items: items,
+		contentLength: s.answer.contentLength, duplicate: duplicate, items: items,
 	}
 }
 
 // reset makes the exchange usable for another request.
 func (x *exchange) reset() {
 	body := x.request.Body
-	if cap(body) > maxPooledBytes {
+	if cap(body) > maxKeptBytes {
 		body = nil
 	}
+	x.server.bodyRoom.Add(x.held)
+	x.held = 0
 	clear(x.headers)
-	if g := x.group; g != nil {
-		for i := range g.entries {
-			x.server.payloads.put(g.entries[i].item.Payload)
-		}
-		g.reset()
+	if x.group != nil {
+		x.group.reset()
 	} else {
 		x.group = newGroup()
 	}

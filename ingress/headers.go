@@ -45,9 +45,10 @@ func canonicalSet(names []string) map[string]bool {
 // order of equal names but not of different ones, so any other order would
 // change from delivery to delivery.
 func (f *headerFilter) appendTo(dst []bridge.Header, h http.Header) []bridge.Header {
+	connection := h["Connection"]
 	for name, values := range h {
 		choice := f.choose(name)
-		if choice.dropped || hopByHop(h, name) {
+		if choice.dropped || len(connection) > 0 && hopByHop(connection, name) {
 			continue
 		}
 		for _, v := range values {
@@ -101,8 +102,8 @@ func deniedHeader(name string) bool {
 }
 
 // hopByHop says that the Connection header names this one.
-func hopByHop(h http.Header, name string) bool {
-	for _, line := range h["Connection"] {
+func hopByHop(connection []string, name string) bool {
+	for _, line := range connection {
 		for option := range strings.SplitSeq(line, ",") {
 			if strings.EqualFold(strings.TrimSpace(option), name) {
 				return true

@@ -24,12 +24,12 @@ type metrics struct {
 	lastVerified *prometheus.GaugeVec
 	inFlight     prometheus.GaugeFunc
 
-	batchItems    *prometheus.HistogramVec
-	batchWait     *prometheus.HistogramVec
-	pushTime      *prometheus.HistogramVec
-	pushFailures  *prometheus.CounterVec
-	batchPending  *prometheus.GaugeVec
-	batchNotStore *prometheus.CounterVec
+	batchItems   *prometheus.HistogramVec
+	batchWait    *prometheus.HistogramVec
+	pushTime     *prometheus.HistogramVec
+	pushFailures *prometheus.CounterVec
+	batchPending *prometheus.GaugeVec
+	itemsRefused *prometheus.CounterVec
 }
 
 const metricPrefix = "queenbridge_ingress_"
@@ -47,12 +47,12 @@ func newMetrics(r prometheus.Registerer, inFlight *atomic.Int64) (*metrics, erro
 		inFlight: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: metricPrefix + "in_flight", Help: "Requests being handled."},
 			func() float64 { return float64(inFlight.Load()) }),
-		batchItems:    histogram("batch_items", "Items of a push.", prometheus.ExponentialBuckets(1, 2, 12), "queue"),
-		batchWait:     histogram("queue_wait_seconds", "Time from the batcher to the verdict.", waitBuckets(), "queue"),
-		pushTime:      histogram("push_seconds", "Time of a push.", waitBuckets(), "queue"),
-		pushFailures:  counter("push_failures_total", "Pushes that failed as a whole.", "queue"),
-		batchPending:  gauge("pending_items", "Items waiting or in flight.", "queue"),
-		batchNotStore: counter("items_refused_total", "Items Queen will never take.", "queue"),
+		batchItems:   histogram("batch_items", "Items of a push.", prometheus.ExponentialBuckets(1, 2, 12), "queue"),
+		batchWait:    histogram("queue_wait_seconds", "Time from the batcher to the verdict.", waitBuckets(), "queue"),
+		pushTime:     histogram("push_seconds", "Time of a push.", waitBuckets(), "queue"),
+		pushFailures: counter("push_failures_total", "Pushes that failed as a whole.", "queue"),
+		batchPending: gauge("pending_items", "Items waiting or in flight.", "queue"),
+		itemsRefused: counter("items_refused_total", "Items Queen will never take.", "queue"),
 	}
 	if r == nil {
 		return m, nil
@@ -67,7 +67,7 @@ func newMetrics(r prometheus.Registerer, inFlight *atomic.Int64) (*metrics, erro
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{m.requests, m.rejections, m.events, m.keyMissing, m.secrets, m.skew, m.lastVerified,
-		m.inFlight, m.batchItems, m.batchWait, m.pushTime, m.pushFailures, m.batchPending, m.batchNotStore}
+		m.inFlight, m.batchItems, m.batchWait, m.pushTime, m.pushFailures, m.batchPending, m.itemsRefused}
 }
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
@@ -102,7 +102,7 @@ func (m *metrics) queue(name string) queueMetrics {
 	return queueMetrics{
 		items: m.batchItems.WithLabelValues(name), wait: m.batchWait.WithLabelValues(name),
 		push: m.pushTime.WithLabelValues(name), failures: m.pushFailures.WithLabelValues(name),
-		refused: m.batchNotStore.WithLabelValues(name), pending: m.batchPending.WithLabelValues(name),
+		refused: m.itemsRefused.WithLabelValues(name), pending: m.batchPending.WithLabelValues(name),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge/queen"
@@ -19,40 +20,27 @@ type verdict struct {
 	again bool
 }
 
+var errPanic = errors.New("panic while pushing")
+
 // statusRefused ends an entry that Queen will never take.
 const statusRefused queen.PushStatus = "refused"
 
 // run pushes b, and then whatever may follow it.
 func (q *batchQueue) run(b *batch) {
 	for b != nil {
-		q.mu.Lock()
-		deadline := b.deadline()
-		q.mu.Unlock()
-		ctx, cancel := context.WithDeadline(q.life, deadline)
-		verdicts := make([]verdict, len(b.entries))
-		err := q.send(ctx, b.entries, verdicts)
+		ctx, cancel := context.WithDeadline(q.life, b.deadline)
+		err := q.send(ctx, b.items, b.entries, b.verdicts)
 		cancel()
-		b = q.settle(b, verdicts, err)
+		b = q.settle(b, err)
 	}
-}
-
-// deadline is that of the request which waits longest.
-func (b *batch) deadline() time.Time {
-	var t time.Time
-	for _, g := range b.groups {
-		if g.deadline.After(t) {
-			t = g.deadline
-		}
-	}
-	return t
 }
 
 // send pushes entries in one call and fills in one verdict each. Where Queen
 // finds the request malformed, one item is at fault but all are refused
 // (queen-contract §3): the halves are then pushed one after the other, down to
 // that item. The error is that of a call that failed as a whole.
-func (q *batchQueue) send(ctx context.Context, entries []*entry, verdicts []verdict) error {
-	got, err := q.call(ctx, entries)
+func (q *batchQueue) send(ctx context.Context, items []queen.Item, entries []*entry, verdicts []verdict) error {
+	got, err := q.call(ctx, items)
 	switch {
 	case err == nil:
 		for i, v := range got {
@@ -66,18 +54,19 @@ func (q *batchQueue) send(ctx context.Context, entries []*entry, verdicts []verd
 		return err
 	case len(entries) == 1:
 		verdicts[0] = verdict{status: statusRefused}
+		q.observe.refused.Inc()
 		q.logger.LogAttrs(ctx, slog.LevelError, msgRefused, slog.String(keyQueue, q.name),
 			slog.String(keyEvent, entries[0].item.TransactionID), slog.Any(keyError, err))
 		return nil
 	}
-	return q.halves(ctx, entries, verdicts)
+	return q.halves(ctx, items, entries, verdicts)
 }
 
 // halves pushes the front half, then the back half without the entries of
 // lanes that the front half left something of: order comes first.
-func (q *batchQueue) halves(ctx context.Context, entries []*entry, verdicts []verdict) error {
+func (q *batchQueue) halves(ctx context.Context, items []queen.Item, entries []*entry, verdicts []verdict) error {
 	half := len(entries) / 2
-	errFront := q.send(ctx, entries[:half], verdicts[:half])
+	errFront := q.send(ctx, items[:half], entries[:half], verdicts[:half])
 	held := make(map[*lane]bool)
 	for i, v := range verdicts[:half] {
 		if v.again {
@@ -85,19 +74,20 @@ func (q *batchQueue) halves(ctx context.Context, entries []*entry, verdicts []ve
 		}
 	}
 	var rest []*entry
+	var restItems []queen.Item
 	var at []int
 	for i := half; i < len(entries); i++ {
 		if held[entries[i].lane] {
 			verdicts[i] = verdict{again: true}
 			continue
 		}
-		rest, at = append(rest, entries[i]), append(at, i)
+		rest, restItems, at = append(rest, entries[i]), append(restItems, items[i]), append(at, i)
 	}
 	if len(rest) == 0 {
 		return errFront
 	}
 	back := make([]verdict, len(rest))
-	errBack := q.send(ctx, rest, back)
+	errBack := q.send(ctx, restItems, rest, back)
 	for i, v := range back {
 		verdicts[at[i]] = v
 	}
@@ -105,13 +95,15 @@ func (q *batchQueue) halves(ctx context.Context, entries []*entry, verdicts []ve
 }
 
 // call makes one push and measures it.
-func (q *batchQueue) call(ctx context.Context, entries []*entry) ([]queen.PushVerdict, error) {
-	items := make([]queen.Item, len(entries))
-	for i, e := range entries {
-		items[i] = e.item
-	}
+func (q *batchQueue) call(ctx context.Context, items []queen.Item) (got []queen.PushVerdict, err error) {
+	defer func() {
+		if cause := recover(); cause != nil { // a failed push, never a dead process
+			q.logger.LogAttrs(ctx, slog.LevelError, msgPanic, slog.Any(keyError, cause), slog.String(keyStack, string(debug.Stack())))
+			err = errPanic
+		}
+	}()
 	start := time.Now()
-	got, err := q.pusher.Push(ctx, items)
+	got, err = q.pusher.Push(ctx, items)
 	q.observe.push.Observe(time.Since(start).Seconds())
 	q.observe.items.Observe(float64(len(items)))
 	if err == nil && len(got) != len(items) {

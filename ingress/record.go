@@ -13,7 +13,7 @@ const (
 	msgServing        = "receiving webhooks"
 	msgDraining       = "ingress stops: finishing what was received"
 	msgLeft           = "ingress stopped with events not stored"
-	msgPanic          = "panic while handling a request"
+	msgPanic          = "panic"
 
 	keySource    = "source"
 	keyRoute     = "route"
@@ -33,6 +33,7 @@ const (
 	keyDuplicate = "duplicates"
 	keyAddr      = "addr"
 	keyStack     = "stack"
+	keyInFlight  = "in_flight"
 
 	// routeTemplate stands for the path in logs: a path may carry what a
 	// provider or a scanner put there.

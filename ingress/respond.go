@@ -24,6 +24,7 @@ const (
 	reasonTooManyItems  = "too_many_items"
 	reasonCutBody       = "cut_body"
 	reasonSlowBody      = "slow_body"
+	reasonBodyRoom      = "body_memory"
 	reasonFraming       = "ambiguous_length"
 	reasonNotJSON       = "not_json"
 	reasonQuarantine    = "quarantine_full"
@@ -54,11 +55,12 @@ type reply struct {
 	close bool
 
 	// Of accepted requests and handshakes.
-	body        []byte
-	contentType []string
-	header      http.Header
-	duplicate   bool
-	items       int
+	body          []byte
+	contentType   []string
+	contentLength []string // nil: as body is long
+	header        http.Header
+	duplicate     bool
+	items         int
 }
 
 func refuse(status int, reason, detail string) reply {
@@ -76,7 +78,6 @@ var (
 	headerText      = []string{contentTypeText}
 	headerDuplicate = []string{"1"}
 	headerClose     = []string{"close"}
-	headerZero      = []string{"0"}
 )
 
 // write sends a reply. Every header is set here, so that no answer is ever a
@@ -95,9 +96,8 @@ func (p *reply) write(w http.ResponseWriter, allow, requestID string) {
 		h["Content-Type"] = p.contentType
 	}
 	h["X-Content-Type-Options"] = headerNosniff
-	if len(body) == 0 {
-		h["Content-Length"] = headerZero
-	} else {
+	h["Content-Length"] = p.contentLength
+	if p.contentLength == nil {
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
 	if p.status == http.StatusNoContent {

@@ -30,14 +30,13 @@ func (q *batchQueue) next(now time.Time) *batch {
 	case !alone && !q.full(q.eligible):
 		return nil
 	}
-	groups, full := q.choose(now)
-	switch {
-	case len(groups) == 0 || !alone && !full:
-		return nil
-	case !full && q.lingers(now, groups[0]):
+	b := q.newBatch()
+	full := q.choose(b, now)
+	if len(b.groups) == 0 || !alone && !full || !full && q.lingers(now, b.groups[0]) {
+		q.recycle(b)
 		return nil
 	}
-	return &batch{groups: groups}
+	return b
 }
 
 func (q *batchQueue) full(a amount) bool {
@@ -58,7 +57,7 @@ func (q *batchQueue) lingers(now time.Time, oldest *group) bool {
 // choose walks the waiting groups in order and picks those that one push may
 // carry. A group is never divided; where one cannot go, nothing behind it in
 // the same lanes may.
-func (q *batchQueue) choose(now time.Time) (groups []*group, full bool) {
+func (q *batchQueue) choose(b *batch, now time.Time) (full bool) {
 	q.pass++
 	var sum amount
 	for g := q.waiting.first; g != nil; g = g.next {
@@ -66,17 +65,17 @@ func (q *batchQueue) choose(now time.Time) (groups []*group, full bool) {
 			q.bar(g)
 			continue
 		}
-		if len(groups) > 0 && (sum.items+g.open > q.limits.maxItems || sum.bytes+g.size > q.limits.maxBytes) {
-			return groups, true
+		if len(b.groups) > 0 && (sum.items+g.open > q.limits.maxItems || sum.bytes+g.size > q.limits.maxBytes) {
+			return true
 		}
-		groups = append(groups, g)
+		b.groups = append(b.groups, g)
 		sum.items += g.open
 		sum.bytes += g.size
 		if q.full(sum) {
-			return groups, true
+			return true
 		}
 	}
-	return groups, false
+	return false
 }
 
 // ready says whether every lane of the group is free.
@@ -111,9 +110,13 @@ func (q *batchQueue) take(b *batch) {
 		q.waiting.remove(g)
 		q.count(g, -1)
 		g.state = flying
+		if g.deadline.After(b.deadline) {
+			b.deadline = g.deadline
+		}
 		for i := range g.entries {
 			if e := &g.entries[i]; e.status == "" {
 				b.entries = append(b.entries, e)
+				b.items = append(b.items, e.item)
 				if !e.lane.busy {
 					b.lanes = append(b.lanes, e.lane)
 					q.hold(e.lane, true)
@@ -121,5 +124,6 @@ func (q *batchQueue) take(b *batch) {
 			}
 		}
 	}
+	b.verdicts = append(b.verdicts, make([]verdict, len(b.entries))...)
 	q.inFlight = append(q.inFlight, b)
 }

@@ -60,7 +60,7 @@ type Server struct {
 	tls            bridge.IngressTLS
 	inFlight       atomic.Int64
 	draining       atomic.Bool
-	payloads       buffers
+	bodyRoom       atomic.Int64 // bytes left for large bodies
 	exchanges      sync.Pool
 }
 
@@ -82,6 +82,7 @@ func New(c Config) (*Server, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
+	s.bodyRoom.Store(allBodies)
 	s.exchanges.New = func() any { return &exchange{server: s, group: newGroup()} }
 	return s, s.build(c)
 }
@@ -168,17 +169,23 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 		_ = listener.Close()
 		return err
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(s.wrap(listener, server.TLSConfig)) }()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(s.wrap(listener, server.TLSConfig)) }()
 	s.logger.LogAttrs(ctx, slog.LevelInfo, msgServing, slog.String(keyAddr, listener.Addr().String()))
 	select {
-	case err = <-failed:
+	case err = <-served:
 		err = fmt.Errorf("serve webhooks on %s: %w", listener.Addr(), err)
+		return errors.Join(err, s.drain(ctx, server))
 	case <-ctx.Done():
-		s.logger.LogAttrs(ctx, slog.LevelInfo, msgDraining, slog.Int64("in_flight", s.inFlight.Load()))
+		s.logger.LogAttrs(ctx, slog.LevelInfo, msgDraining, slog.Int64(keyInFlight, s.inFlight.Load()))
 	}
-	return errors.Join(err, s.drain(ctx, server))
+	err = s.drain(ctx, server)
+	<-served
+	return err
 }
+
+// lastAnswers is how long the 503s of what was left may take to go out.
+const lastAnswers = time.Second
 
 // drain is the stop: nothing new, finish, then cut off what is left.
 func (s *Server) drain(ctx context.Context, server *http.Server) error {
@@ -189,11 +196,14 @@ func (s *Server) drain(ctx context.Context, server *http.Server) error {
 	if err != nil {
 		err = fmt.Errorf("stop ingress: requests still open after %s: %w", s.stopTimeout, err)
 	}
-	left := s.batcher.close()
-	for queue, items := range left {
+	for queue, items := range s.batcher.close() {
 		s.logger.LogAttrs(ctx, slog.LevelError, msgLeft, slog.String(keyQueue, queue), slog.Int(keyItems, items))
 		err = errors.Join(err, fmt.Errorf("stop ingress: %d events for queue %q not stored", items, queue))
 	}
-	_ = server.Close() // nothing is left to save
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
+	defer cancel()
+	if server.Shutdown(ctx) != nil {
+		_ = server.Close()
+	}
 	return err
 }

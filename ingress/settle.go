@@ -10,12 +10,12 @@ import (
 
 // settle books what a push did, answers the requests that are decided, and
 // returns the next push for the same goroutine.
-func (q *batchQueue) settle(b *batch, verdicts []verdict, err error) *batch {
+func (q *batchQueue) settle(b *batch, err error) *batch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
 	q.inFlight = slices.DeleteFunc(q.inFlight, func(x *batch) bool { return x == b })
-	q.judgeAll(now, b, verdicts, err == nil)
+	q.judgeAll(now, b, err == nil)
 	q.backOff(now, err)
 	// A group that is decided belongs to its request again: from here on only
 	// the lanes of the batch may be looked at.
@@ -25,6 +25,7 @@ func (q *batchQueue) settle(b *batch, verdicts []verdict, err error) *batch {
 	for _, l := range b.lanes {
 		q.forget(l)
 	}
+	q.recycle(b)
 	q.promote()
 	next := q.next(now)
 	if next != nil {
@@ -36,9 +37,9 @@ func (q *batchQueue) settle(b *batch, verdicts []verdict, err error) *batch {
 
 // judgeAll writes the verdicts into the entries and frees the lanes. Where the
 // call itself succeeded, a lane that Queen could not serve backs off alone.
-func (q *batchQueue) judgeAll(now time.Time, b *batch, verdicts []verdict, called bool) {
+func (q *batchQueue) judgeAll(now time.Time, b *batch, called bool) {
 	for i, e := range b.entries {
-		if v := verdicts[i]; !v.again {
+		if v := b.verdicts[i]; !v.again {
 			e.status = v.status
 			e.group.open--
 		} else if called {
