@@ -1,0 +1,15 @@
+// Package queentest is the conformance suite of a Queen broker: one named case
+// for every rule of its HTTP contract that the bridge relies on. It leaves to
+// the caller which broker that is: the embedded one and a real Queen 1.3.0
+// must both pass.
+//
+// Each case cites the rule it checks (queen-contract.md, by section). Where
+// the generations of Queen differ, 1.3.0 decides; "measured" marks what was
+// seen on a real one and is written nowhere else. Cases use queues of their
+// own and run side by side; those that use up a shared limit run alone, last.
+//
+// TestReal runs the suite against the broker at QUEEN_REAL_URL. It is part of
+// a run only when that is set or when QUEENBRIDGE_REQUIRE_REAL asks for it, and
+// fails when it was asked for and the broker is missing: `make test-real`
+// starts one (real.sh) and does both.
+package queentest
