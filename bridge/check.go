@@ -182,8 +182,6 @@ func (c checklist) headerNames(field string, names []string) {
 	}
 }
 
-func (c checklist) methods(field string, methods []string) {
-	for i, m := range methods {
-		c.when(!isToken(m) || m != strings.ToUpper(m), atIndex(field, i), "must be a method in upper case such as POST, got %q", m)
-	}
+func (c checklist) method(field, m string) {
+	c.when(!isToken(m) || m != strings.ToUpper(m), field, "must be a method in upper case such as POST, got %q", m)
 }

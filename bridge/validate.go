@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -36,20 +37,25 @@ func (c Config) Check(decoded []Problem) []Problem {
 	return problems
 }
 
-// explained says that p only follows from an earlier problem: something at, or
-// above its path could not be read or was spelled wrong, or was refused.
+// explained says that p only follows from an earlier problem: what stands at
+// or above its path could not be read, was spelled wrong or is refused already.
 func explained(p Problem, earlier []Problem) bool {
 	for _, e := range earlier {
 		switch {
 		case e.Warning:
-		case within(p.Path, e.Path) && (e.form || p.Path == e.Path && !p.Warning):
+		case p.Path == e.Path, e.form && within(p.Path, e.Path), e.meant != "" && within(p.Path, e.meant):
 			return true
-		case e.meant != "" && within(p.Path, e.meant):
-			return true
+		case e.Path == "targets" || e.meant == "targets":
+			if missesTarget.MatchString(p.Path) {
+				return true
+			}
 		}
 	}
 	return false
 }
+
+// missesTarget matches where a route names a target that there is not.
+var missesTarget = regexp.MustCompile(`^routes\[\d+\]\.target$`)
 
 // within says that path is parent, or below it.
 func within(path, parent string) bool {

@@ -46,7 +46,9 @@ func (s Source) check(k checklist) {
 	if s.Split != "" && s.Split != SplitDocument && s.Split != SplitNone {
 		k.jsonPath("split", s.Split)
 	}
-	k.methods("methods", s.Methods)
+	for i, m := range s.Methods {
+		k.method(atIndex("methods", i), m)
+	}
 	k.when(s.MaxBody < 0 || s.MaxBody > maxQueenBody, "max_body", "must be at most %s (the largest request Queen takes), got %s", maxQueenBody, s.MaxBody)
 	k.cidrs("allow_ips", s.AllowIPs)
 	k.rate("rate", s.Rate.PerSecond, s.Rate.Burst)

@@ -52,7 +52,7 @@ const maxConcurrency = 100_000
 
 func (h HTTPTarget) check(k checklist, auth Auth) {
 	k.webURL("url", h.URL)
-	k.methods("method", []string{h.Method})
+	k.method("method", h.Method)
 	k.positive("timeout", h.Timeout)
 	for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
 		field := atKey("headers", name)

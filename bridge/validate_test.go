@@ -1,0 +1,252 @@
+package bridge_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/queenbridge/queenbridge/bridge"
+)
+
+// Each case changes one thing of a good configuration and must get exactly one
+// problem (or none).
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 64)
+	tests := []struct{ path, value, want string }{
+		{"log.level", `"loud"`, `log.level: must be debug, info, warn or error, got "loud"`},
+		{"log.level", `"inof"`, `log.level: must be debug, info, warn or error, got "inof" (did you mean "info"?)`},
+		{"log.format", `"xml"`, `log.format: must be text or json, got "xml"`},
+		{"log.format", `"json"`, ""},
+		{"stop_timeout", `"0s"`, `stop_timeout: must be above 0s, got 0s`},
+		{"dispatch.max_in_flight", `0`, `dispatch.max_in_flight: must be 1 or more, got 0`},
+		{"queen.urls", `[]`, `queen.urls: is required: name the Queen nodes, or set queen.embedded`},
+		{"queen.urls", `["http://a:6632", "https://b/prefix"]`, ""},
+		{"queen.urls", `["queen:6632"]`, `queen.urls[0]: must be a URL that begins with http:// or https:// and a host`},
+		{"queen.urls", `["http://u:pw@a"]`, `queen.urls[0]: must not hold a user or password`},
+		{"queen.urls", `["http://a?x=1"]`, `queen.urls[0]: must not hold a query`},
+		{"queen.urls", `["http://a", "http://a"]`, `queen.urls[1]: is listed twice`},
+		{"queen.embedded_addr", `"127.0.0.1:1"`, `warning: queen.embedded_addr: has no effect without queen.embedded`},
+		{"queen.strategy", `"random"`, `queen.strategy: must be affinity, round_robin or session, got "random"`},
+		{"ingress.addr", `"8080"`, `ingress.addr: must be a listen address such as :8080 or 127.0.0.1:8080, got "8080"`},
+		{"ingress.addr", `":http"`, `ingress.addr: must be a listen address such as :8080 or 127.0.0.1:8080, got ":http"`},
+		{"ingress.addr", `":65536"`, `ingress.addr: must be a listen address such as :8080 or 127.0.0.1:8080, got ":65536"`},
+		{"ingress.addr", `"[::1]:0"`, ""},
+		{"ingress.tls", `{"cert": "a.pem"}`, `ingress.tls: needs both cert and key`},
+		{"ingress.tls", `{"client_ca": "a.pem"}`, `ingress.tls.client_ca: needs ingress.tls.cert and key`},
+		{"ingress.trusted_proxies", `["10.0.0.0/8", "10.0.0.1"]`, `ingress.trusted_proxies[1]: must be a CIDR such as 10.0.0.0/8 or 192.0.2.7/32, got "10.0.0.1"`},
+		{"ingress.max_in_flight", `0`, `ingress.max_in_flight: must be 1 or more, got 0`},
+		{"ingress.enqueue_timeout", `"-1s"`, `ingress.enqueue_timeout: must be above 0s, got -1s`},
+		{"ingress.batch.max_items", `0`, `ingress.batch.max_items: must be between 1 and 10000, got 0`},
+		{"ingress.batch.max_bytes", `"65MiB"`, `ingress.batch.max_bytes: must be between 1B and 64MiB, got 65MiB`},
+		{"ingress.batch.max_pending", `99`, `ingress.batch.max_pending: must be at least batch.max_items (100), got 99`},
+		{"ingress.batch.linger", `"-1s"`, `ingress.batch.linger: must be 0s or more, got -1s`},
+		{"ingress.batch.linger", `"5s"`, `ingress.batch.linger: must be below ingress.enqueue_timeout (5s), got 5s`},
+		{"ingress.spool.max_bytes", `0`, `ingress.spool.max_bytes: must be 1B or more, got 0B`},
+		{"admin.addr", `":8081"`, `admin.addr: ":8081" is reachable from other machines and no token is set: set QUEENBRIDGE_ADMIN_TOKEN, or bind to 127.0.0.1`},
+		{"admin.addr", `"localhost:8081"`, ""},
+		{"admin.addr", `"[::1]:8081"`, ""},
+		{"admin", `{"addr": ":1", "tokens": [{"name": "ci", "role": "viewer", "token": "t"}]}`, ""},
+		{"admin.tokens", `[{"name": "ci", "role": "god", "token": "t"}]`, `admin.tokens[0].role: must be admin, operator or viewer, got "god"`},
+		{"admin.tokens", `[{"name": "ci", "role": "admin", "token": " "}]`, `admin.tokens[0].token: is required`},
+
+		{"sources[0].name", `""`, `sources[0].name: is required`},
+		{"sources[0].name", `"` + long + `"`, `sources[0].name: must be 1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit, got "` + long + `"`},
+		{"sources[0].name", `"-a"`, `sources[0].name: must be 1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit, got "-a"`},
+		{"sources[0].scheme", `"githbu"`, `sources[0].scheme: scheme "githbu" is unknown (did you mean "github"?)`},
+		{"sources[0].scheme", `"paypal"`, `sources[0].scheme: scheme "paypal" is not built yet in this version`},
+		{"sources[0].secrets", `[]`, `sources[0].secrets: scheme github needs at least one secret (scheme none accepts everything)`},
+		{"sources[0].queue", `""`, `sources[0].queue: is required`},
+		{"sources[0].queue", `"` + strings.Repeat("é", 256) + `"`, `sources[0].queue: must be at most 255 characters, got 256`},
+		{"sources[0].queue", `"` + strings.Repeat("é", 255) + `"`, ""},
+		{"sources[0].queue", `"a\nb"`, `sources[0].queue: must not hold control characters, got "a\nb"`},
+		{"sources[0].queue", `"queenbridge-retry.x"`, `sources[0].queue: must not begin with queenbridge-retry.: such queues are the bridge's own`},
+		{"sources[0].partition", `"body:repository.full_name"`, ""},
+		{"sources[0].partition", `"literal:one two"`, ""},
+		{"sources[0].partition", `"literal:a\u0000"`, `sources[0].partition: must not hold control characters, got "literal:a\x00"`},
+		{"sources[0].partition", `"body"`, `sources[0].partition: must be body:<path>, header:<name>, query:<name> or literal:<text>, got "body"`},
+		{"sources[0].partition", `"body:"`, `sources[0].partition: names nothing after body:`},
+		{"sources[0].partition", `"body:a..b"`, `sources[0].partition: must be a path such as data.object.id (\. is a dot in a key), got "a..b"`},
+		{"sources[0].partition", `"body:a\\..b"`, ""},
+		{"sources[0].transaction_id", `"header:X Y"`, `sources[0].transaction_id: must name a header after header:, got "header:X Y"`},
+		{"sources[0].transaction_id", `"literal:x"`, `sources[0].transaction_id: must be body:<path>, header:<name> or query:<name>, got "literal:x"`},
+		{"sources[0].event_type", `"type"`, `sources[0].event_type: must be body:<path>, header:<name> or query:<name>, got "type"`},
+		{"sources[0].lanes", `0`, `sources[0].lanes: must be between 1 and 65536, got 0`},
+		{"sources[0].payload", `"raw"`, `sources[0].payload: must be event or json, got "raw"`},
+		{"sources[0].split", `"@this"`, ""},
+		{"sources[0].split", `"none"`, ""},
+		{"sources[0].split", `".events"`, `sources[0].split: must be a path such as data.object.id (\. is a dot in a key), got ".events"`},
+		{"sources[0].methods", `["POST", "put"]`, `sources[0].methods[1]: must be a method in upper case such as POST, got "put"`},
+		{"sources[0].max_body", `"1GiB"`, `sources[0].max_body: must be at most 64MiB (the largest request Queen takes), got 1GiB`},
+		{"sources[0].max_in_flight", `-1`, `sources[0].max_in_flight: must be 0 or more, got -1`},
+		{"sources[0].allow_ips", `["x"]`, `sources[0].allow_ips[0]: must be a CIDR such as 10.0.0.0/8 or 192.0.2.7/32, got "x"`},
+		{"sources[0].rate", `{"per_second": -1}`, `sources[0].rate.per_second: must be 0 (off) or more, got -1`},
+		{"sources[0].rate", `{"burst": 1}`, `sources[0].rate.burst: has no effect without rate.per_second`},
+		{"sources[0].respond", `{"status": 302}`, `sources[0].respond.status: must be 0 (the preset's) or 200 to 299, as anything else makes the provider send again, got 302`},
+		{"sources[0].respond", `{"body": "ok"}`, `sources[0].respond.body: has no effect without respond.status: set it, such as 200`},
+		{"sources[0].respond", `{"status": 204, "body": "ok"}`, `sources[0].respond.body: status 204 has no body`},
+		{"sources[0].respond", `{"status": 200, "content_type": "a\r\nb"}`, `sources[0].respond.content_type: must not hold control characters, got "a\r\nb"`},
+		{"sources[0].on_invalid", `"accept"`, `sources[0].on_invalid: must be reject or quarantine, got "accept"`},
+		{"sources[0].dedup", `"lax"`, `sources[0].dedup: must be strict or off, got "lax"`},
+		{"sources[0].spool", `true`, `sources[0].spool: needs ingress.spool.dir`},
+		{"sources[0].drop_headers", `["x-ok", "bad name"]`, `sources[0].drop_headers[1]: must be a header name, got "bad name"`},
+
+		{"targets[0].http", `null`, `targets[0].http: is required: a target needs exactly one of http and lambda`},
+		{"targets[0].lambda", `{"function": "f"}`, `targets[0].lambda: excludes http: a target needs exactly one of http and lambda`},
+		{"targets[0].http.url", `""`, `targets[0].http.url: is required`},
+		{"targets[0].http.url", `"file:///etc/passwd"`, `targets[0].http.url: must be a URL that begins with http:// or https:// and a host`},
+		{"targets[0].http.url", `"http://"`, `targets[0].http.url: must be a URL that begins with http:// or https:// and a host`},
+		{"targets[0].http.url", `"http://u@h/"`, `targets[0].http.url: must not hold a user or password`},
+		{"targets[0].http.url", `"http://h/#"`, `targets[0].http.url: must not hold a fragment (#)`},
+		{"targets[0].http.url", `"http://h:0/"`, `targets[0].http.url: must name a port between 1 and 65535`},
+		{"targets[0].http.url", `"https://h/p?q=1"`, ""},
+		{"targets[0].http.method", `"post"`, `targets[0].http.method: must be a method in upper case such as POST, got "post"`},
+		{"targets[0].http.timeout", `"0s"`, `targets[0].http.timeout: must be above 0s, got 0s`},
+		{"targets[0].http.headers", `{"X Y": "z"}`, `targets[0].http.headers.X Y: must be a header name, got "X Y"`},
+		{"targets[0].http.headers", `{"webhook-id": "z"}`, `targets[0].http.headers.webhook-id: is set by the bridge on every call: remove it`},
+		{"targets[0].http.headers", `{"X-Y": "a\nb"}`, `targets[0].http.headers.X-Y: must not hold control characters`},
+		{"targets[0].auth", `{"type": "magic"}`, `targets[0].auth.type: must be none, basic, bearer, api_key, oauth2, oidc or sigv4, got "magic"`},
+		{"targets[0].auth", `{"type": "basic", "username": "u"}`, ""},
+		{"targets[0].auth", `{"type": "basic", "password": "p"}`, `targets[0].auth.username: is required by auth type basic`},
+		{"targets[0].auth", `{"token": "t"}`, `targets[0].auth.token: belongs to auth type bearer, not none`},
+		{"targets[0].auth", `{"type": "bearer"}`, `targets[0].auth.token: is required by auth type bearer`},
+		{"targets[0].auth", `{"type": "api_key", "header": "a b", "value": "v"}`, `targets[0].auth.header: must be a header name, got "a b"`},
+		{"targets[0].auth", `{"type": "oidc"}`, `targets[0].auth.token_file: auth type oidc needs exactly one of token_file and command`},
+		{"targets[0].signing", `{"scheme": "v2"}`, `targets[0].signing.scheme: must be v1 or v1a, got "v2" (did you mean "v1"?)`},
+		{"targets[0].network", `{"profile": "lan"}`, `targets[0].network.profile: must be internal or public, got "lan"`},
+		{"targets[0].network", `{"allow": ["10.0.0.0/40"]}`, `targets[0].network.allow[0]: must be a CIDR such as 10.0.0.0/8 or 192.0.2.7/32, got "10.0.0.0/40"`},
+		{"targets[0].network", `{"proxy": "socks5://p"}`, `targets[0].network.proxy: must be a URL that begins with http:// or https:// and a host`},
+		{"targets[0].concurrency", `0`, `targets[0].concurrency: must be between 1 and 100000, got 0`},
+		{"targets[0].rate", `{"shared": true}`, `targets[0].rate.shared: has no effect without rate.per_second`},
+		{"targets[0].breaker", `{"failures": 0}`, `targets[0].breaker.failures: must be 1 or more, got 0`},
+		{"targets[0].breaker", `{"max_open": "1s"}`, `targets[0].breaker.max_open: must be at least breaker.open (10s), got 1s`},
+		{"targets[0].disable_after", `"-1s"`, `targets[0].disable_after: must be 0s or more, got -1s`},
+		{"targets[0].tls", `{"key": "k"}`, `targets[0].tls: needs both cert and key`},
+
+		{"routes[0].queue", `null`, `routes[0].queue: is required`},
+		{"routes[0].queue", `"queenbridge-dead.other"`, ""},
+		{"routes[0].queue", `"queenbridge-large.other"`, `routes[0].queue: must not begin with queenbridge-large.: such queues are the bridge's own`},
+		{"routes[0].target", `"other"`, `routes[0].target: no target is called "other": add it to targets`},
+		{"routes[0].target", `"CI"`, `routes[0].target: no target is called "CI" (did you mean "ci"?)`},
+		{"routes[0].target", `""`, `routes[0].target: is required: the name of a target`},
+		{"routes[0].group", `"\u0007"`, `routes[0].group: must not hold control characters, got "\a"`},
+		{"routes[0].subscribe", `"new"`, ""},
+		{"routes[0].subscribe", `"2026-01-02T15:04:05Z"`, ""},
+		{"routes[0].subscribe", `"yesterday"`, `routes[0].subscribe: must be all, new or an RFC 3339 time such as 2026-01-02T15:04:05Z, got "yesterday"`},
+		{"routes[0].pattern", `"x"`, `routes[0].pattern: must be a map: an EventBridge event pattern`},
+		{"routes[0].ordering", `"strict"`, `routes[0].ordering: must be none or partition, got "strict"`},
+		{"routes[0].detach_after", `"-2s"`, `routes[0].detach_after: must be 0s or more, got -2s`},
+		{"routes[0].batch", `{"size": 257}`, `routes[0].batch.size: must be between 1 and 256, got 257`},
+		{"routes[0].batch", `{"window": "-1s"}`, `routes[0].batch.window: must be 0s or more, got -1s`},
+		{"routes[0].format", `"xml"`, `routes[0].format: must be passthrough, ndjson, cloudevents-binary, cloudevents-structured, cloudevents-batch or sqs, got "xml"`},
+		{"routes[0].retry.max_attempts", `0`, `routes[0].retry.max_attempts: must be 1 or more, got 0`},
+		{"routes[0].outcomes.retry", `["404", "4o4"]`, `routes[0].outcomes.retry[1]: must be a status code ("404"), a range ("500-599") or a class ("5xx"), got "4o4"`},
+		{"routes[0].on_exhausted", `"drop"`, `routes[0].on_exhausted: must be dead_letter or pause, got "drop"`},
+		{"routes[0].reply", `{"partition": "p"}`, `routes[0].reply.partition: has no effect without reply.queue`},
+		{"routes[0].concurrency", `-1`, `routes[0].concurrency: must be between 0 and 100000, got -1`},
+
+		{"queues[0].name", `null`, `queues[0].name: is required`},
+		{"queues[0].lease", `"1500ms"`, `queues[0].lease: must be whole seconds and at least 1s, got 1.5s`},
+		{"queues[0].retention", `"0s"`, `queues[0].retention: must be whole seconds and at least 1s, got 0s`},
+		{"queues[0].completed_retention", `"-1s"`, `queues[0].completed_retention: must be whole seconds and at least 0s, got -1s`},
+		{"queues[0].dedup_window", `"-1s"`, `queues[0].dedup_window: must be whole seconds and at least 0s, got -1s`},
+		{"queues[0].dedup_window", `"48h"`, `warning: queues[0].dedup_window: 48h is shorter than the 72h in which source "github" may resend an event: a late one is stored twice`},
+		{"queues[0].retention", `"48h"`, `warning: queues[0].retention: 48h is shorter than the 72h in which source "github" may resend an event`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.path, func(t *testing.T) {
+			t.Parallel()
+			doc := document(t, wholeDocument)
+			setAt(t, &doc, tt.path, document(t, tt.value))
+			c, problems := bridge.Decode(doc)
+			if errs := errorsOf(problems); len(errs) > 0 {
+				t.Fatalf("Decode: %v", errs)
+			}
+			got := strings.Join(texts(c.Validate()), "\n")
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s = %s (-want +got):\n%s", tt.path, tt.value, diff)
+			}
+		})
+	}
+}
+
+func TestValidateBetweenResources(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, list, value, want string }{
+		{"sources of one name", "sources", `[{"name": "a", "scheme": "none"}, {"name": "a", "scheme": "none"}]`,
+			`sources[1].name: another source is called "a": names are unique`},
+		{"same scheme and queue", "sources", `[{"name": "a", "scheme": "none", "queue": "q"}, {"name": "b", "scheme": "none", "queue": "q", "partition": "literal:x"}]`,
+			`warning: sources[1].queue: source "a" has the same scheme and queue, and partition is set: an event whose id both have is stored once`},
+		{"same scheme and queue, own lanes", "sources", `[{"name": "a", "scheme": "none", "queue": "q"}, {"name": "b", "scheme": "none", "queue": "q"}]`, ""},
+		{"routes of one group", "routes", `[{"name": "a", "queue": "q", "target": "ci"}, {"name": "b", "queue": "q", "group": "a", "target": "ci"}]`,
+			`routes[1].group: route "a" reads queue "q" as the same group "a": each would lose what the other got`},
+		{"routes of one queue", "routes", `[{"name": "a", "queue": "q", "target": "ci"}, {"name": "b", "queue": "q", "target": "ci"}]`, ""},
+		{"filter and pattern", "routes", `[{"name": "a", "queue": "q", "target": "ci", "filter": "true", "pattern": {}}]`,
+			`routes[0].pattern: excludes filter: set one of them`},
+		{"queues of one name", "queues", `[{"name": "q"}, {"name": "q"}]`, `queues[1].name: another entry is about queue "q": merge them`},
+		{"queue nobody uses", "queues", `[{"name": "unused"}]`, ""},
+		{"embedded and urls", "queen", `{"urls": ["http://a"], "embedded": "memory"}`, `queen.embedded: excludes queen.urls: set one of them`},
+		{"no targets", "targets", `[]`, `routes[0].target: no target is called "ci": add it to targets`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			doc := document(t, wholeDocument)
+			doc.Set(tt.list, document(t, tt.value))
+			c, _ := bridge.Decode(doc)
+			if diff := cmp.Diff(tt.want, strings.Join(texts(c.Validate()), "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// One mistake is one problem: what only follows from it is not reported.
+func TestCheckReportsCausesOnly(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, path, value string
+		want              []string
+	}{
+		{"unreadable value", "dispatch.max_in_flight", `"x"`, []string{`dispatch.max_in_flight: must be a whole number, got "x"`}},
+		{"unreadable list", "sources[0].secrets", `"s"`, []string{`sources[0].secrets: must be a list, got "s"`}},
+		{"unreadable map", "targets[0].http", `"http://x"`, []string{`targets[0].http: must be a map of fields, got "http://x"`}},
+		{"misspelled", "targets[0]", `{"name": "ci", "htpp": {"url": "http://x"}}`, []string{`targets[0].htpp: is unknown (did you mean "http"?)`}},
+		{"misspelled target name", "targets[0]", `{"nmae": "ci", "http": {"url": "http://x"}}`, []string{`targets[0].nmae: is unknown (did you mean "name"?)`}},
+		{"misspelled targets", "", `{"targetz": [], "routes": [{"name": "r", "queue": "q", "target": "ci"}]}`,
+			[]string{`targetz: is unknown (did you mean "targets"?)`}},
+		{"misspelled route name", "routes[0]", `{"nam": "r", "queue": "q", "target": "ci"}`, []string{`routes[0].nam: is unknown (did you mean "name"?)`}},
+		{"wrong and unbuilt", "queen.strategy", `"random"`, []string{`queen.strategy: must be affinity, round_robin or session, got "random"`}},
+		{"warning and error at one place", "sources[0].secrets", `[" "]`, []string{
+			`warning: sources[0].secrets[0]: is a literal secret: better write ${env:NAME} or ${file:PATH}`,
+			`sources[0].secrets[0]: is only white space: set it, or remove the entry`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			doc := document(t, strings.ReplaceAll(wholeDocument, `["s"]`, `[]`))
+			if tt.path != "sources[0].secrets" {
+				setAt(t, &doc, "sources[0].scheme", document(t, `"none"`))
+			}
+			if list, isItem := strings.CutSuffix(tt.path, "[0]"); isItem {
+				doc.Set(list, bridge.Node{Kind: bridge.NodeList, Items: []bridge.Node{document(t, tt.value)}})
+			} else {
+				setAt(t, &doc, tt.path, document(t, tt.value))
+			}
+			c, problems := bridge.Decode(doc)
+			if diff := cmp.Diff(tt.want, texts(c.Check(problems))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAdminTokenOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	c := bridge.Defaults()
+	c.Admin.Addr, c.Admin.EnvToken = "0.0.0.0:8081", "t"
+	if problems := c.Check(nil); len(problems) > 0 {
+		t.Errorf("a token is set, yet: %v", texts(problems))
+	}
+}
