@@ -15,8 +15,8 @@ type batch struct {
 	groups  []*group
 	cursors []*cursor
 	segs    []*segment
-	timers  map[timerID]*timer // nil: removed
-	kv      map[kvKey]*kvRow   // nil: removed
+	timers  map[int64]*timer // by number; nil: removed
+	kv      map[kvKey]*kvRow // nil: removed
 	dead    map[string]*deadLetter
 	traces  []*trace
 	gone    []int64
@@ -26,7 +26,7 @@ type batch struct {
 func newBatch() *batch {
 	return &batch{
 		done:   make(chan struct{}),
-		timers: map[timerID]*timer{}, kv: map[kvKey]*kvRow{}, dead: map[string]*deadLetter{},
+		timers: map[int64]*timer{}, kv: map[kvKey]*kvRow{}, dead: map[string]*deadLetter{},
 	}
 }
 
@@ -115,11 +115,19 @@ func (b *Broker) noteSegment(s *segment) {
 	}
 }
 
-func (b *Broker) noteTimer(id timerID, tm *timer) {
+func (b *Broker) noteTimer(tm *timer) {
 	if t := b.batch; t != nil {
 		t.urgent = true
 		t.size++
-		t.timers[id] = tm
+		t.timers[tm.num] = tm
+	}
+}
+
+func (b *Broker) noteTimerGone(tm *timer) {
+	if t := b.batch; t != nil {
+		t.urgent = true
+		t.size++
+		t.timers[tm.num] = nil
 	}
 }
 
@@ -224,8 +232,8 @@ func (b *Broker) stored(t *batch) {
 		s.batch, s.hashes = nil, nil
 		b.cache.add(s)
 	}
-	for id, tm := range t.timers {
-		b.dropPayload(id, tm)
+	for _, tm := range t.timers {
+		b.dropPayload(tm)
 	}
 	b.cache.trim()
 }
@@ -273,11 +281,11 @@ func (b *Broker) rows(t *batch) *changes {
 
 // lateRows takes the rows that may also be removals.
 func (b *Broker) lateRows(t *batch, c *changes) {
-	for id, tm := range t.timers {
+	for num, tm := range t.timers {
 		if tm == nil {
-			c.noTimers = append(c.noTimers, id)
+			c.noTimers = append(c.noTimers, num)
 		} else {
-			c.timers = append(c.timers, tm.row(id))
+			c.timers = append(c.timers, tm.row())
 		}
 	}
 	for key, row := range t.kv {

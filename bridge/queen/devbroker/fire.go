@@ -38,7 +38,7 @@ func (b *Broker) fire(t *timer) {
 // fetchPayload reads a payload that was let go of. One that cannot be read
 // stays pending, and is tried again a second later.
 func (b *Broker) fetchPayload(t *timer) bool {
-	payload, err := b.store.timerPayload(t.queue, t.key)
+	payload, err := b.store.timerPayload(t.num)
 	if err == nil {
 		t.payload = payload
 		return true
@@ -55,12 +55,11 @@ func (b *Broker) fetchPayload(t *timer) bool {
 const keepPayload = micros(30e6)
 
 // dropPayload lets go of a payload that is on disk and not due soon.
-func (b *Broker) dropPayload(id timerID, t *timer) {
-	if t == nil || b.timer(id.queue, id.key) != t || t.at < b.now()+keepPayload {
+func (b *Broker) dropPayload(t *timer) {
+	if t == nil || t.slot == 0 || t.at < b.now()+keepPayload {
 		return
 	}
-	if b.batch.timers[id] == t {
-		return // changed again since
+	if b.batch.timers[t.num] == nil { // else it changed again since
+		t.payload = nil
 	}
-	t.payload = nil
 }

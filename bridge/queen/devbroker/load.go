@@ -94,8 +94,9 @@ func (b *Broker) loadRest(snap *snapshot) {
 			of = &ordered[*timer]{}
 			b.st.timers[r.queue] = of
 		}
+		b.st.lastNum = max(b.st.lastNum, r.num)
 		t := &timer{
-			queue: r.queue, key: r.key, partition: r.partition, txn: r.txn, id: r.id, at: r.at,
+			num: r.num, queue: r.queue, key: r.key, partition: r.partition, txn: r.txn, id: r.id, at: r.at,
 			created: r.created, modified: r.modified,
 		}
 		of.set(r.key, t)

@@ -14,7 +14,7 @@ type store interface {
 	// and stops after about limit bytes.
 	segments(part int64, from, to uint64, limit int) ([]storedSegment, error)
 	// timerPayload reads the payload of a stored timer.
-	timerPayload(queue, key string) ([]byte, error)
+	timerPayload(num int64) ([]byte, error)
 	close() error
 }
 
@@ -46,7 +46,7 @@ type changes struct {
 	dead     []deadLetter
 	traces   []trace
 
-	noTimers []timerID
+	noTimers []int64
 	noKV     []kvKey
 	noDead   []string
 	noGroups []groupID
@@ -108,15 +108,13 @@ type idRow struct {
 	hashes []uint64
 }
 
-type timerID struct{ queue, key string }
-
 type timerRow struct {
-	timerID
-	partition, txn    string
-	id                messageID
-	at                micros
-	created, modified micros
-	payload           []byte // nil in a snapshot
+	num                        int64
+	queue, key, partition, txn string
+	id                         messageID
+	at                         micros
+	created, modified          micros
+	payload                    []byte // nil in a snapshot
 }
 
 type kvKey struct{ namespace, key string }

@@ -19,7 +19,7 @@ func (memoryStore) segments(int64, uint64, uint64, int) ([]storedSegment, error)
 	return nil, nil
 }
 
-func (memoryStore) timerPayload(string, string) ([]byte, error) { return nil, errNoStore }
+func (memoryStore) timerPayload(int64) ([]byte, error) { return nil, errNoStore }
 
 // newSnapshot is what a new store holds.
 func newSnapshot() *snapshot {

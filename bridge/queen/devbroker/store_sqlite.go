@@ -1,8 +1,203 @@
 package devbroker
 
 import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"modernc.org/sqlite"
 )
 
-func openSQLite(string, *slog.Logger) (store, error) { return nil, errors.New("coming") }
+// sqliteStore keeps the state in one SQLite database, in WAL mode with a sync
+// at every commit. One connection writes, others read beside it, and the log
+// is folded into the database off the commit path.
+type sqliteStore struct {
+	log    *slog.Logger
+	unlock func() error
+
+	mu     sync.Mutex // the writing connection
+	write  *sql.Conn
+	exec   map[string]*sql.Stmt
+	nextID int64 // of the next body
+
+	writer, reader *sql.DB
+	readSegments   *sql.Stmt
+	readTimer      *sql.Stmt
+
+	written chan int // bytes committed, for the checkpointer
+	wg      sync.WaitGroup
+}
+
+var errInUse = errors.New("the data directory is in use by another process")
+
+const dataFile = "queen.db"
+
+// openSQLite opens, and if need be makes, the database in a directory.
+func openSQLite(dir string, log *slog.Logger) (store, error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, err
+	}
+	unlock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &sqliteStore{log: log, unlock: unlock, written: make(chan int, 1), exec: map[string]*sql.Stmt{}}
+	if err := s.open(filepath.Join(dir, dataFile)); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	s.wg.Go(s.runCheckpoints)
+	return s, nil
+}
+
+func (s *sqliteStore) open(file string) (err error) {
+	s.writer = sql.OpenDB(connector{dsn(file, "cache_size(-4000)")})
+	s.reader = sql.OpenDB(connector{dsn(file, "cache_size(-2000)")})
+	s.reader.SetMaxOpenConns(2)
+	ctx := context.Background()
+	if s.write, err = s.writer.Conn(ctx); err != nil {
+		return err
+	}
+	if err := s.migrate(ctx); err != nil {
+		return err
+	}
+	for name, text := range writeStatements {
+		if s.exec[name], err = s.write.PrepareContext(ctx, text); err != nil {
+			return fmt.Errorf("prepare %s: %w", name, err)
+		}
+	}
+	if s.readSegments, err = s.reader.PrepareContext(ctx, selectSegments); err != nil {
+		return err
+	}
+	if s.readTimer, err = s.reader.PrepareContext(ctx, `SELECT data FROM timerbody WHERE id = ?`); err != nil {
+		return err
+	}
+	return s.write.QueryRowContext(ctx, `SELECT coalesce(max(id), 0) + 1 FROM body`).Scan(&s.nextID)
+}
+
+func (s *sqliteStore) durable() bool { return true }
+
+// dsn names a database file and the pragmas of each connection to it.
+func dsn(file string, more ...string) string {
+	q := url.Values{}
+	for _, pragma := range append(more,
+		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "wal_autocheckpoint(0)", "temp_store(MEMORY)",
+	) {
+		q.Add("_pragma", pragma)
+	}
+	return "file:" + (&url.URL{Path: file}).EscapedPath() + "?" + q.Encode()
+}
+
+// connector opens connections without registering a driver under a name.
+type connector struct{ dsn string }
+
+// Connect opens one connection.
+func (c connector) Connect(context.Context) (driver.Conn, error) {
+	return new(sqlite.Driver).Open(c.dsn)
+}
+
+// Driver returns the driver.
+func (c connector) Driver() driver.Driver { return new(sqlite.Driver) }
+
+// format is the version of the tables below. A broker refuses data of a later
+// one.
+const format = 1
+
+const schema = `
+CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
+CREATE TABLE queue (num INTEGER PRIMARY KEY, id TEXT, name TEXT, namespace TEXT, task TEXT, created INTEGER, options TEXT);
+CREATE TABLE part (num INTEGER PRIMARY KEY, queue INTEGER, id TEXT, name TEXT, created INTEGER, first INTEGER, next INTEGER);
+CREATE TABLE grp (queue INTEGER, name TEXT, everything INTEGER, since INTEGER, created INTEGER, PRIMARY KEY (queue, name)) WITHOUT ROWID;
+CREATE TABLE cursor (part INTEGER, grp TEXT, next INTEGER, lease TEXT, until INTEGER, lease_start INTEGER, lease_end INTEGER,
+	retries INTEGER, attempts INTEGER, attempt_at INTEGER, PRIMARY KEY (part, grp)) WITHOUT ROWID;
+CREATE TABLE segment (part INTEGER, base INTEGER, count INTEGER, body INTEGER, ids BLOB, PRIMARY KEY (part, base)) WITHOUT ROWID;
+CREATE TABLE body (id INTEGER PRIMARY KEY, data BLOB);
+CREATE TABLE timer (id INTEGER PRIMARY KEY, queue TEXT, key TEXT, partition TEXT, txn TEXT, message BLOB,
+	at INTEGER, created INTEGER, modified INTEGER);
+CREATE TABLE timerbody (id INTEGER PRIMARY KEY, data BLOB);
+CREATE TABLE kv (ns TEXT, key TEXT, value BLOB, version INTEGER, modified INTEGER, expires INTEGER, PRIMARY KEY (ns, key)) WITHOUT ROWID;
+CREATE TABLE dead (id TEXT PRIMARY KEY, queue TEXT, queue_num INTEGER, partition TEXT, part_id TEXT, grp TEXT, txn TEXT, message BLOB,
+	text TEXT, retries INTEGER, at INTEGER, data BLOB);
+CREATE TABLE trace (id TEXT PRIMARY KEY, txn TEXT, part TEXT, grp TEXT, event TEXT, names TEXT, data BLOB, at INTEGER);
+`
+
+// migrate makes the tables of a new database and refuses one of a later
+// format.
+func (s *sqliteStore) migrate(ctx context.Context) error {
+	var version int
+	if err := s.write.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version); err != nil {
+		return err
+	}
+	switch {
+	case version == format:
+		return nil
+	case version > format:
+		return fmt.Errorf("the data has format %d, this broker knows formats up to %d", version, format)
+	}
+	key := newSnapshot().key
+	script := "BEGIN;" + schema + fmt.Sprintf("PRAGMA user_version = %d;", format)
+	if _, err := s.write.ExecContext(ctx, script); err != nil {
+		return fmt.Errorf("make the tables: %w", err)
+	}
+	if _, err := s.write.ExecContext(ctx, `INSERT INTO meta VALUES ('hash_key', ?), ('kv_version', 0)`, key.bytes()); err != nil {
+		return fmt.Errorf("make the tables: %w", err)
+	}
+	_, err := s.write.ExecContext(ctx, `COMMIT`)
+	return err
+}
+
+func (s *sqliteStore) close() error {
+	close(s.written)
+	s.wg.Wait()
+	var errs []error
+	if s.reader != nil {
+		errs = append(errs, s.reader.Close())
+	}
+	if s.write != nil {
+		_, err := s.write.ExecContext(context.Background(), `PRAGMA wal_checkpoint(TRUNCATE)`)
+		errs = append(errs, err, s.write.Close())
+	}
+	if s.writer != nil {
+		errs = append(errs, s.writer.Close())
+	}
+	return errors.Join(append(errs, s.unlock())...)
+}
+
+// When the log is folded into the database: quietly after so many bytes, and
+// with the writer held up, for the short rest, when it has become long.
+const (
+	checkpointAfter = 8 << 20
+	checkpointFull  = 64 << 20
+)
+
+// runCheckpoints keeps the log short. A quiet checkpoint copies what it can
+// beside the writer; only while nobody writes can the log start over.
+func (s *sqliteStore) runCheckpoints() {
+	fresh, total := 0, 0
+	for n := range s.written {
+		fresh, total = fresh+n, total+n
+		if fresh < checkpointAfter {
+			continue
+		}
+		fresh = 0
+		s.checkpoint("PASSIVE")
+		if total >= checkpointFull {
+			s.mu.Lock()
+			s.checkpoint("RESTART")
+			s.mu.Unlock()
+			total = 0
+		}
+	}
+}
+
+func (s *sqliteStore) checkpoint(mode string) {
+	if _, err := s.reader.ExecContext(context.Background(), `PRAGMA wal_checkpoint(`+mode+`)`); err != nil {
+		s.log.Warn("checkpoint failed", "mode", mode, "err", err)
+	}
+}

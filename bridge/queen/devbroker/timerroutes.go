@@ -106,7 +106,7 @@ func (b *Broker) handlePeekTimer(w http.ResponseWriter, _ *http.Request, p param
 		}
 		payload := t.payload
 		if payload == nil {
-			if payload, failed = b.store.timerPayload(t.queue, t.key); failed != nil {
+			if payload, failed = b.store.timerPayload(t.num); failed != nil {
 				return
 			}
 		}

@@ -12,6 +12,7 @@ import (
 // timer is a message that will be appended to a partition at a time
 // (queen-contract.md §9).
 type timer struct {
+	num               int64
 	queue, key        string
 	partition, txn    string
 	id                messageID
@@ -24,9 +25,9 @@ type timer struct {
 func (t *timer) dueAt() micros { return t.at }
 func (t *timer) place() *int   { return &t.slot }
 
-func (t *timer) row(id timerID) timerRow {
+func (t *timer) row() timerRow {
 	return timerRow{
-		timerID: id, partition: t.partition, txn: t.txn, id: t.id, at: t.at,
+		num: t.num, queue: t.queue, key: t.key, partition: t.partition, txn: t.txn, id: t.id, at: t.at,
 		created: t.created, modified: t.modified, payload: t.payload,
 	}
 }
@@ -249,6 +250,8 @@ func (t *rawTimer) databaseFlaw(index int) string {
 	return ""
 }
 
+type timerID struct{ queue, key string }
+
 // timersFlaw is the first database flaw of a call, its repeated keys included.
 func timersFlaw(ops []timerOp) string {
 	seen := map[timerID]bool{}
@@ -313,7 +316,8 @@ func (b *Broker) scheduleTimer(op *timerOp, mint *minter) timerResult {
 	t := b.timer(op.queue, op.key)
 	if t == nil {
 		r.status = "scheduled"
-		t = &timer{queue: op.queue, key: op.key, created: now}
+		b.st.lastNum++
+		t = &timer{num: b.st.lastNum, queue: op.queue, key: op.key, created: now}
 		of := b.st.timers[op.queue]
 		if of == nil {
 			of = &ordered[*timer]{}
@@ -327,7 +331,7 @@ func (b *Broker) scheduleTimer(op *timerOp, mint *minter) timerResult {
 	if t.slot == 1 {
 		b.ringAt()
 	}
-	b.noteTimer(timerID{op.queue, op.key}, t)
+	b.noteTimer(t)
 	r.id, r.at = t.id, t.at
 	return r
 }
@@ -348,7 +352,7 @@ func (b *Broker) removeTimer(t *timer) {
 		delete(b.st.timers, t.queue)
 	}
 	b.st.pending.remove(t)
-	b.noteTimer(timerID{t.queue, t.key}, nil)
+	b.noteTimerGone(t)
 }
 
 // json is a result with its members in the order 1.3.0 has them. A rider of a

@@ -1,0 +1,182 @@
+package devbroker_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/queenbridge/queenbridge/bridge/queen/devbroker"
+)
+
+// crash opens a copy of a directory as it is on disk while its broker runs:
+// what a power cut would leave.
+func crash(t *testing.T, dir string) *api {
+	t.Helper()
+	copied := t.TempDir()
+	for _, name := range []string{"queen.db", "queen.db-wal"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(copied, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return open(t, devbroker.Config{Dir: copied})
+}
+
+func TestStateSurvivesCrash(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a := open(t, devbroker.Config{Dir: dir})
+	a.configure("q", obj{"retryLimit": 1, "leaseTime": 45, "dedupWindowSeconds": 100})
+	a.push("q", "p", numbered(6)...)
+	a.push("q", "empty", "only")
+	p := a.pop("/queue/q/partition/p", "g", "batch=2")
+	a.ack(p, "g", "m1 completed", "m2 completed")
+	p = a.pop("/queue/q/partition/p", "g", "batch=2")
+	a.ack(p, "g", "m3 dlq because")
+	held := a.pop("/queue/q/partition/p", "g", "batch=1&leaseSeconds=600")
+	extend := a.do("POST", "/api/v1/lease/"+held.LeaseID+"/extend", obj{"seconds": 900})
+	a.ack(a.pop("/queue/q/partition/empty", "g", ""), "g", "only failed")
+	a.do("POST", "/api/v1/kv", obj{"operations": []obj{
+		{"op": "put", "ns": "n", "key": "k", "value": obj{"z": 1, "a": 2}, "forever": true},
+		{"op": "put", "ns": "n", "key": "gone", "value": 1, "forever": true},
+	}})
+	a.do("DELETE", "/api/v1/kv/n/gone", nil)
+	schedule(a, "q", "far", 600_000, `{"far":1}`)
+	schedule(a, "q", "cancelled", 600_000, `1`)
+	a.do("DELETE", "/api/v1/timers/q/cancelled", nil)
+
+	b := crash(t, dir)
+	if got := b.push("q", "p", "m1", "m4", "new"); !cmp.Equal(got, []string{"duplicate", "duplicate", "queued"}) {
+		t.Errorf("push after the crash = %v", got)
+	}
+	if got := b.pop("/queue/q/partition/p", "g", "").txns(); got != "" {
+		t.Errorf("pop = %q, want nothing: the lease %s survives", got, extend.text)
+	}
+	if got := b.ack(held, "g", "m4 completed"); got[0] != "ok" {
+		t.Errorf("ack under the old lease = %v", got)
+	}
+	if got := b.pop("/queue/q/partition/p", "g", "").txns(); got != "m5 m6 new" {
+		t.Errorf("pop = %q, want the rest", got)
+	}
+	b.ack(b.pop("/queue/q/partition/empty", "g", ""), "g", "only failed")
+	dead := b.do("GET", "/api/v1/dlq?queue=q", nil).json(t).(obj)["messages"].([]any)
+	if len(dead) != 2 {
+		t.Errorf("dead letters = %v, want m3 and, its budget spent before and after the crash, only", dead)
+	}
+	kv := b.do("POST", "/api/v1/kv", obj{"operations": []obj{{"op": "getPrefix", "ns": "n", "prefix": "k"}, {"op": "get", "ns": "n", "key": "gone"}}})
+	if !strings.Contains(kv.text, `"value":{"a":2,"z":1}`) || !strings.Contains(kv.text, `"found":false`) {
+		t.Errorf("kv = %s", kv.text)
+	}
+	peek := b.do("GET", "/api/v1/timers/q/far", nil).json(t).(obj)
+	if peek["payload"] != base64.StdEncoding.EncodeToString([]byte(`{"far":1}`)) {
+		t.Errorf("timer = %v", peek)
+	}
+	if got := b.do("GET", "/api/v1/timers/q/cancelled", nil).text; got != `{"found":false}` {
+		t.Errorf("cancelled timer = %s", got)
+	}
+}
+
+func schedule(a *api, queue, key string, delayMs int, payload string) obj {
+	a.t.Helper()
+	r := a.do("POST", "/api/v1/timers", obj{"operations": []obj{{
+		"op": "schedule", "queue": queue, "timerKey": key, "delayMs": delayMs, "txn": "txn-" + key,
+		"payload": base64.StdEncoding.EncodeToString([]byte(payload)),
+	}}})
+	if r.status != 200 {
+		a.t.Fatalf("schedule: %d %s", r.status, r.text)
+	}
+	return r.json(a.t).(obj)["results"].([]any)[0].(obj)
+}
+
+// KV versions are never given twice, not even after the row that had the
+// highest is gone.
+func TestVersionsAreNotReusedAfterCrash(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a := open(t, devbroker.Config{Dir: dir})
+	put := obj{"operations": []obj{{"op": "put", "ns": "n", "key": "k", "value": 1, "forever": true}}}
+	version := func(a *api) any { return a.do("POST", "/api/v1/kv", put).json(t).(obj)["results"].([]any)[0].(obj)["version"] }
+	seen := map[any]bool{version(a): true, version(a): true}
+	a.do("DELETE", "/api/v1/kv/n/k", nil)
+	b := crash(t, dir)
+	if v := version(b); seen[v] {
+		t.Errorf("version %v given again, had %v", v, seen)
+	}
+}
+
+func TestSecondProcessIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	open(t, devbroker.Config{Dir: dir})
+	_, err := devbroker.Open(devbroker.Config{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "in use by another process") {
+		t.Errorf("Open of a directory in use = %v, want an error that names it", err)
+	}
+}
+
+// More than the cache holds is read back from the store, in order and byte for
+// byte.
+func TestBacklogBeyondCache(t *testing.T) {
+	t.Parallel()
+	a := open(t, devbroker.Config{Dir: t.TempDir(), CacheBytes: 1})
+	want := make([]string, 500)
+	for i := range want {
+		want[i] = fmt.Sprintf("m%d", i)
+		payload := `{ "n":` + fmt.Sprint(i) + `, "x":"` + strings.Repeat("y", i%7*100) + `" }`
+		body := `{"items":[{"queue":"q","partition":"p` + fmt.Sprint(i%3) + `","transactionId":"` + want[i] + `","payload":` + payload + `}]}`
+		if r := a.do("POST", "/api/v1/push", body); r.status != 201 {
+			t.Fatal(r.text)
+		}
+	}
+	got := map[string]bool{}
+	for len(got) < len(want) {
+		p := a.pop("/queue/q", "g", "batch=37&partitions=2")
+		if len(p.Messages) == 0 {
+			t.Fatalf("pop found nothing after %d of %d", len(got), len(want))
+		}
+		var acks []obj
+		last := map[string]uint64{}
+		for _, m := range p.Messages {
+			if got[m.TransactionID] {
+				t.Errorf("%s delivered twice", m.TransactionID)
+			}
+			if prev, ok := last[m.PartitionID]; ok && m.Offset != prev+1 {
+				t.Errorf("offset %d follows %d", m.Offset, prev)
+			}
+			last[m.PartitionID] = m.Offset
+			got[m.TransactionID] = true
+			var n int
+			if _, err := fmt.Sscanf(m.TransactionID, "m%d", &n); err != nil || !strings.HasPrefix(string(m.Data), `{ "n":`+fmt.Sprint(n)+`, `) {
+				t.Errorf("%s has data %s", m.TransactionID, m.Data)
+			}
+			acks = append(acks, ackOf(m.LeaseID, m.PartitionID, m.TransactionID+" completed"))
+		}
+		a.do("POST", "/api/v1/ack/batch", obj{"consumerGroup": "g", "acknowledgments": acks})
+	}
+	if got := a.push("q", "p1", "m1", "m4"); !cmp.Equal(got, []string{"duplicate", "duplicate"}) {
+		t.Errorf("push again = %v, want duplicates", got)
+	}
+}
+
+func TestDeletedQueueStaysDeleted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a := open(t, devbroker.Config{Dir: dir})
+	a.push("q", "p", "m1")
+	a.pop("/queue/q", "g", "")
+	a.do("DELETE", "/api/v1/resources/queues/q", nil)
+	a.push("q", "p", "m2")
+	for _, b := range []*api{a, crash(t, dir)} {
+		if got := b.pop("/queue/q", "g", "").txns(); got != "m2" {
+			t.Errorf("pop = %q, want m2 alone", got)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package devbroker
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+)
+
+// selectSegments reads the rows that hold any of [from, to).
+const selectSegments = `
+SELECT s.base, s.ids, b.data FROM segment s JOIN body b ON b.id = s.body
+WHERE s.part = ?1 AND s.base < ?3 AND s.base >= coalesce((SELECT max(base) FROM segment WHERE part = ?1 AND base <= ?2), ?2)
+ORDER BY s.base`
+
+func (s *sqliteStore) segments(part int64, from, to uint64, limit int) (out []storedSegment, err error) {
+	rows, err := s.readSegments.QueryContext(context.Background(), part, signed(from), signed(to))
+	if err != nil {
+		return nil, fmt.Errorf("read messages: %w", err)
+	}
+	defer rows.Close() //nolint:errcheck // reading is over, rows.Err tells
+	for size := 0; size < limit && rows.Next(); {
+		var base int64
+		var ids sql.RawBytes
+		seg := storedSegment{part: part}
+		if err := rows.Scan(&base, &ids, &seg.blob); err != nil {
+			return nil, fmt.Errorf("read messages: %w", err)
+		}
+		seg.base = unsigned(base)
+		if seg.spans, seg.hashes, err = decodeIDs(seg.base, ids); err != nil {
+			return nil, err
+		}
+		if seg.base+uint64(len(seg.hashes)) <= from {
+			continue // a gap: retention took what was asked for
+		}
+		size += len(seg.blob)
+		out = append(out, seg)
+	}
+	return out, rows.Err()
+}
+
+func (s *sqliteStore) timerPayload(num int64) ([]byte, error) {
+	payload := []byte{}
+	err := s.readTimer.QueryRowContext(context.Background(), num).Scan(&payload)
+	if payload == nil {
+		payload = []byte{}
+	}
+	return payload, err
+}
+
+// loading reads a snapshot. The first error sticks.
+type loading struct {
+	store *sqliteStore
+	snap  *snapshot
+	err   error
+}
+
+func (s *sqliteStore) load() (*snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &loading{store: s, snap: &snapshot{}}
+	l.meta()
+	l.queues()
+	l.positions()
+	l.ids()
+	l.timers()
+	l.rest()
+	return l.snap, l.err
+}
+
+// each runs a query and calls row once per row.
+func (l *loading) each(what, query string, row func(scan func(...any) error) error) {
+	if l.err != nil {
+		return
+	}
+	rows, err := l.store.write.QueryContext(context.Background(), query)
+	if err != nil {
+		l.err = fmt.Errorf("read %s: %w", what, err)
+		return
+	}
+	defer rows.Close() //nolint:errcheck // reading is over, rows.Err tells
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			l.err = fmt.Errorf("read %s: %w", what, err)
+			return
+		}
+	}
+	l.err = rows.Err()
+}
+
+func (l *loading) meta() {
+	l.each("meta", `SELECT key, value FROM meta`, func(scan func(...any) error) error {
+		var key string
+		var value any
+		if err := scan(&key, &value); err != nil {
+			return err
+		}
+		var err error
+		switch v := value.(type) {
+		case []byte:
+			l.snap.key, err = hashKeyOf(v)
+		case int64:
+			l.snap.version = v
+		}
+		return err
+	})
+}
+
+func (l *loading) queues() {
+	l.each("queues", `SELECT num, id, name, namespace, task, created, options FROM queue`, func(scan func(...any) error) error {
+		var q queueRow
+		var opts string
+		if err := scan(&q.num, &q.id, &q.name, &q.namespace, &q.task, &q.created, &opts); err != nil {
+			return err
+		}
+		l.snap.queues = append(l.snap.queues, q)
+		return json.Unmarshal([]byte(opts), &l.snap.queues[len(l.snap.queues)-1].opts)
+	})
+	l.each("partitions", `SELECT num, queue, id, name, created, first, next FROM part ORDER BY num`, func(scan func(...any) error) error {
+		var p partitionRow
+		err := scan(&p.num, &p.queue, &p.id, &p.name, &p.created, &p.first, &p.next)
+		l.snap.parts = append(l.snap.parts, p)
+		return err
+	})
+}
+
+func (l *loading) positions() {
+	l.each("groups", `SELECT queue, name, everything, since, created FROM grp ORDER BY created`, func(scan func(...any) error) error {
+		var g groupRow
+		err := scan(&g.queue, &g.name, &g.all, &g.since, &g.created)
+		l.snap.groups = append(l.snap.groups, g)
+		return err
+	})
+	l.each("cursors", `SELECT part, grp, next, lease, until, lease_start, lease_end, retries, attempts, attempt_at FROM cursor`,
+		func(scan func(...any) error) error {
+			var c cursorRow
+			err := scan(&c.part, &c.group, &c.next, &c.lease, &c.until, &c.leaseStart, &c.leaseEnd, &c.retries, &c.attempts, &c.attemptAt)
+			l.snap.cursors = append(l.snap.cursors, c)
+			return err
+		})
+}
+
+// ids reads the id index without touching message bytes.
+func (l *loading) ids() {
+	var blob sql.RawBytes
+	l.each("ids", `SELECT part, base, ids FROM segment ORDER BY part, base`, func(scan func(...any) error) error {
+		var r idRow
+		if err := scan(&r.part, &r.base, &blob); err != nil {
+			return err
+		}
+		var err error
+		r.spans, r.hashes, err = decodeIDs(r.base, blob)
+		l.snap.ids = append(l.snap.ids, r)
+		return err
+	})
+}
+
+func (l *loading) timers() {
+	l.each("timers", `SELECT id, queue, key, partition, txn, message, at, created, modified FROM timer`, func(scan func(...any) error) error {
+		var t timerRow
+		var id []byte
+		err := scan(&t.num, &t.queue, &t.key, &t.partition, &t.txn, &id, &t.at, &t.created, &t.modified)
+		copy(t.id[:], id)
+		l.snap.timers = append(l.snap.timers, t)
+		return err
+	})
+}
+
+func (l *loading) rest() {
+	l.each("kv", `SELECT ns, key, value, version, modified, expires FROM kv`, func(scan func(...any) error) error {
+		var r kvStored
+		err := scan(&r.namespace, &r.key, &r.value, &r.version, &r.modified, &r.expires)
+		l.snap.kv = append(l.snap.kv, r)
+		return err
+	})
+	l.each("dead letters", `SELECT id, queue, queue_num, partition, part_id, grp, txn, message, text, retries, at, data FROM dead`,
+		func(scan func(...any) error) error {
+			var d deadLetter
+			var id []byte
+			err := scan(&d.id, &d.queue, &d.queueNum, &d.partition, &d.partID, &d.group, &d.txn, &id, &d.text, &d.retryCount, &d.at, &d.data)
+			copy(d.message[:], id)
+			l.snap.dead = append(l.snap.dead, d)
+			return err
+		})
+	l.each("traces", `SELECT id, txn, part, grp, event, names, data, at FROM trace ORDER BY at`, func(scan func(...any) error) error {
+		var t trace
+		var names string
+		if err := scan(&t.id, &t.txn, &t.part, &t.group, &t.event, &names, &t.data, &t.at); err != nil {
+			return err
+		}
+		err := json.Unmarshal([]byte(names), &t.names)
+		l.snap.traces = append(l.snap.traces, t)
+		return err
+	})
+}
