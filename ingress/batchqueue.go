@@ -22,6 +22,7 @@ type batchQueue struct {
 	blocked, waiting groupList
 	inFlight         []*batch
 	spare            []*batch
+	starting         bool   // a pusher is about to begin
 	pending          amount // admitted and not decided
 	eligible         amount // waiting in lanes that no push holds
 	pass             uint64 // number of the last selection

@@ -1,21 +1,31 @@
 package ingress_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/queenbridge/queenbridge/bridge/queen"
-	"github.com/queenbridge/queenbridge/ingress"
+	"github.com/queenbridge/queenbridge/bridge/queen/devbroker"
 )
 
-type instantQueen struct{}
-
-func (instantQueen) Push(_ context.Context, items []queen.Item) ([]queen.PushVerdict, error) {
-	v := make([]queen.PushVerdict, len(items))
-	for i := range v {
-		v[i].Status = queen.PushQueued
+// embedded is a client of an embedded broker of its own: in memory, or in a
+// directory.
+func embedded(t testing.TB, c devbroker.Config) *queen.Client {
+	t.Helper()
+	broker, err := devbroker.Open(c)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return v, nil
+	client, err := queen.New(queen.Config{URLs: []string{"http://embedded"}, Transport: broker.Transport()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		client.Close()
+		if err := broker.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return client
 }
 
-func benchQueen(testing.TB) ingress.Pusher { return instantQueen{} }
+func benchQueen(b testing.TB) *queen.Client { return embedded(b, devbroker.Config{}) }

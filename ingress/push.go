@@ -25,13 +25,13 @@ var errPanic = errors.New("panic while pushing")
 // statusRefused ends an entry that Queen will never take.
 const statusRefused queen.PushStatus = "refused"
 
-// run pushes b, and then whatever may follow it.
-func (q *batchQueue) run(b *batch) {
-	for b != nil {
+// run pushes batches until none may start.
+func (q *batchQueue) run() {
+	for b := q.begin(); b != nil; b = q.begin() {
 		ctx, cancel := context.WithDeadline(q.life, b.deadline)
 		err := q.send(ctx, b.items, b.entries, b.verdicts)
 		cancel()
-		b = q.settle(b, err)
+		q.settle(b, err)
 	}
 }
 

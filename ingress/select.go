@@ -1,41 +1,54 @@
 package ingress
 
-import "time"
+import (
+	"runtime"
+	"time"
+)
 
-// pump starts every push that may start now.
+// pump starts a pusher where a push may start now. The pusher selects its
+// batch itself, a moment later, so that requests which are just being handled
+// come along.
 func (q *batchQueue) pump(now time.Time) {
-	for {
-		b := q.next(now)
-		if b == nil {
-			return
-		}
-		q.take(b)
-		if !q.launch(func() { q.run(b) }) {
-			return // closed: abandon decides what is in flight
-		}
+	if q.starting || !q.wanted(now) {
+		return
 	}
+	q.starting = q.launch(q.run)
 }
 
-// next selects the groups of the push that may start now, nil if none may:
-// one starts when none is in flight, more only when a full batch waits, since
-// one push of 64 beats 16 of 4 three times over (measured 1.3.0).
-func (q *batchQueue) next(now time.Time) *batch {
-	alone := len(q.inFlight) == 0
+// wanted says whether a push may start: one when none is in flight, more only
+// when a full batch waits, since one push of 64 beats 16 of 4 three times over
+// (measured 1.3.0).
+func (q *batchQueue) wanted(now time.Time) bool {
 	switch {
 	case q.closed || q.waiting.len == 0:
-		return nil
+		return false
 	case now.Before(q.notBefore):
 		q.arm(now, q.notBefore)
-		return nil
-	case !alone && !q.full(q.eligible):
+		return false
+	case q.full(q.eligible):
+		return true
+	}
+	return len(q.inFlight) == 0 && !q.lingers(now, q.waiting.first)
+}
+
+// begin selects and takes the next push, nil if none may start.
+func (q *batchQueue) begin() *batch {
+	runtime.Gosched() // whoever is ready to enqueue shall
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.starting = false
+	now := time.Now()
+	if !q.wanted(now) {
 		return nil
 	}
 	b := q.newBatch()
 	full := q.choose(b, now)
-	if len(b.groups) == 0 || !alone && !full || !full && q.lingers(now, b.groups[0]) {
+	if len(b.groups) == 0 || len(q.inFlight) > 0 && !full {
 		q.recycle(b)
 		return nil
 	}
+	q.take(b)
+	q.pump(now)
 	return b
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/queenbridge/queenbridge/bridge/queen"
 )
 
-// settle books what a push did, answers the requests that are decided, and
-// returns the next push for the same goroutine.
-func (q *batchQueue) settle(b *batch, err error) *batch {
+// settle books what a push did and answers the requests that are decided. Its
+// caller begins the next push.
+func (q *batchQueue) settle(b *batch, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
@@ -27,12 +27,7 @@ func (q *batchQueue) settle(b *batch, err error) *batch {
 	}
 	q.recycle(b)
 	q.promote()
-	next := q.next(now)
-	if next != nil {
-		q.take(next)
-		q.pump(now)
-	}
-	return next
+	q.starting = true
 }
 
 // judgeAll writes the verdicts into the entries and frees the lanes. Where the
