@@ -103,7 +103,9 @@ func TestVersionsAreNotReusedAfterCrash(t *testing.T) {
 	dir := t.TempDir()
 	a := open(t, devbroker.Config{Dir: dir})
 	put := obj{"operations": []obj{{"op": "put", "ns": "n", "key": "k", "value": 1, "forever": true}}}
-	version := func(a *api) any { return a.do("POST", "/api/v1/kv", put).json(t).(obj)["results"].([]any)[0].(obj)["version"] }
+	version := func(a *api) any {
+		return a.do("POST", "/api/v1/kv", put).json(t).(obj)["results"].([]any)[0].(obj)["version"]
+	}
 	seen := map[any]bool{version(a): true, version(a): true}
 	a.do("DELETE", "/api/v1/kv/n/k", nil)
 	b := crash(t, dir)

@@ -28,6 +28,8 @@ type api struct {
 	t      testing.TB
 	broker *devbroker.Broker
 	token  string
+
+	popLeased popped // what a test has leased
 }
 
 func open(t testing.TB, cfg devbroker.Config) *api {
