@@ -122,7 +122,7 @@ func (c checklist) unbuiltAuth(a Auth) {
 		return
 	}
 	for _, field := range unbuiltAuth {
-		if !fieldAt(reflect.ValueOf(a), field).IsZero() {
+		if !sameValue(fieldAt(reflect.ValueOf(a), field), fieldAt(reflect.ValueOf(Auth{}), field)) {
 			c.notBuilt("auth."+field, "the auth type it belongs to is")
 		}
 	}

@@ -20,7 +20,8 @@ func (r Result) Print() []byte {
 			return
 		}
 		written, found := r.doc.At(path)
-		if found && written.Reference != "" {
+		before, _ := r.before.At(path) // differs where a flag beats the reference
+		if found && written.Reference != "" && before.Text == n.Text {
 			n.Text = written.Reference
 		} else {
 			n.Text = strings.ReplaceAll(n.Text, "${", "$${")

@@ -42,6 +42,8 @@ type Result struct {
 	EncryptionKey []byte
 
 	doc bridge.Node
+	// before is the configuration before the flags.
+	before bridge.Node
 }
 
 // Load reads a configuration: the file, over it the variables of the process's
@@ -89,12 +91,12 @@ func firstOf(texts ...string) string {
 func (r Result) check(env environment, flags func(*bridge.Config)) (Result, error) {
 	c, found := bridge.Decode(r.doc)
 	c.Admin.EnvToken = bridge.Secret(env.AdminToken.text)
-	before := c.Effective()
+	r.before = c.Effective()
 	if flags != nil {
 		flags(&c)
 	}
 	r.Config = c
-	report := reporter{file: r.Path, doc: r.doc, before: before, after: c.Effective()}
+	report := reporter{file: r.Path, doc: r.doc, before: r.before, after: c.Effective()}
 	problems := report.locate(c.Check(found))
 	key, err := env.key()
 	if err != nil {

@@ -1,10 +1,12 @@
 package configfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -46,9 +48,12 @@ func parse(data []byte) (doc bridge.Node, err error) {
 			doc, err = bridge.Node{}, errors.New("is no YAML that can be read")
 		}
 	}()
+	if !utf8.Valid(data) {
+		return bridge.Node{}, errors.New("is no text in UTF-8")
+	}
 	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return bridge.Node{}, syntaxProblem(err)
+		return bridge.Node{}, unreadable(data, err)
 	}
 	c := converter{anchors: map[string]anchor{}}
 	for _, d := range file.Docs {
@@ -66,16 +71,21 @@ func parse(data []byte) (doc bridge.Node, err error) {
 	return doc, nil
 }
 
-// syntaxProblem takes the parser's message without its drawing of the source,
+// unreadable takes the parser's message without its drawing of the source,
 // which may show a secret.
-func syntaxProblem(err error) error {
+func unreadable(data []byte, err error) error {
 	var syntax *yaml.SyntaxError
 	if !errors.As(err, &syntax) {
 		return errors.New("is no YAML that can be read")
 	}
 	e := &lineError{text: "is no YAML: " + syntax.Message}
-	if syntax.Token != nil && syntax.Token.Position != nil {
-		e.line = syntax.Token.Position.Line
+	if syntax.Token == nil || syntax.Token.Position == nil {
+		return e
+	}
+	e.line = syntax.Token.Position.Line
+	lines := bytes.Split(data, []byte("\n"))
+	if e.line >= 1 && e.line <= len(lines) && bytes.Contains(lines[e.line-1], []byte("${")) {
+		e.text += ` (inside [ ] and { } a reference needs quotes: "${env:NAME}")`
 	}
 	return e
 }
