@@ -44,14 +44,14 @@ func (b *logBuffer) String() string {
 	return b.out.String()
 }
 
-// newServer makes a server over a fake Queen, without a listener.
+// newServer makes a server, over a fake Queen where none is given, without a
+// listener.
 func newServer(t *testing.T, c ingress.Config) (*ingress.Server, *fakeQueen) {
 	t.Helper()
-	q, ok := c.Queen.(*fakeQueen)
-	if !ok {
-		q = &fakeQueen{}
-		c.Queen = q
+	if c.Queen == nil {
+		c.Queen = &fakeQueen{}
 	}
+	q, _ := c.Queen.(*fakeQueen)
 	s, err := ingress.New(c)
 	if err != nil {
 		t.Fatalf("New: %v", err)
