@@ -27,12 +27,14 @@ type limiter struct {
 	wake chan struct{} // closed when room may have grown; nil while nobody watches
 }
 
-// level is one bound: slots used by calls and calls waiting for one.
+// level is one bound: slots used by calls, calls waiting for one, and events
+// asked for that will wait. In the pool only those used count: what waits for
+// a saturated target takes nothing from another.
 type level struct{ max, used, waiting int }
 
 func (l *level) full() bool { return l.used >= l.max }
 
-// room is how many more calls may be waited for; ahead is the part of max that
+// room is how many more events may be popped; ahead is the part of max that
 // may be popped before slots are free.
 func (l *level) room(ahead float64) int {
 	return l.max - l.used - l.waiting + int(ahead*float64(l.max))
@@ -124,9 +126,7 @@ func (l *limiter) enqueue(c *claim, w *waiter) *list.Element {
 	if c.place == nil {
 		c.place = l.ring.PushBack(c)
 	}
-	l.pool.waiting++
-	c.target.waiting++
-	c.waiting++
+	c.expect(1)
 	return place
 }
 
@@ -137,9 +137,23 @@ func (l *limiter) dequeue(c *claim, place *list.Element) {
 		l.ring.Remove(c.place)
 		c.place = nil
 	}
-	l.pool.waiting--
-	c.target.waiting--
-	c.waiting--
+	c.expect(-1)
+}
+
+func (c *claim) expect(n int) {
+	c.target.waiting += n
+	c.waiting += n
+}
+
+// expect reserves room for n events that are being popped; negative n gives it
+// back.
+func (l *limiter) expect(c *claim, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.expect(n)
+	if n < 0 {
+		l.signal()
+	}
 }
 
 // giveUp ends a wait whose context ended. The slot may have been granted in

@@ -19,6 +19,11 @@ func (b *bundler) forgotten(ctx context.Context, unit []*settlement, stuck func(
 	b.twoSteps(ctx, unit[0], stuck)
 }
 
+// submitTwoSteps settles a batch that holds one id twice.
+func (b *bundler) submitTwoSteps(s *settlement) {
+	b.d.spawn(func() { b.twoSteps(b.d.settling, s, func() {}) })
+}
+
 // twoSteps settles without the fence of a transaction: first the riders alone,
 // then a plain ack of the whole leased batch, which 1.x does by position.
 // Between the two a fault adds one copy of what was failing; the ack last

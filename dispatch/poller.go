@@ -31,6 +31,8 @@ type feed struct {
 	// plan is how many messages to ask for; it waits until there is room.
 	plan func(ctx context.Context) (batch, partitions int, err error)
 	take func(queen.Popped)
+	// slots is how much room a pop of batch messages takes.
+	slots func(batch int) int
 
 	helpers  atomic.Int32
 	average  atomic.Int64 // bytes of a message, recent
@@ -86,8 +88,7 @@ func (f *feed) turn(ctx context.Context, wait time.Duration) (full bool, err err
 		return false, err
 	}
 	f.narrow(&req)
-	req.Wait = wait
-	popped, err := f.r.d.queen.Pop(ctx, req)
+	popped, err := f.pop(ctx, req, wait)
 	if err != nil {
 		return false, f.unread(ctx, err)
 	}
@@ -98,6 +99,18 @@ func (f *feed) turn(ctx context.Context, wait time.Duration) (full bool, err err
 	f.observe(popped.Messages)
 	f.take(popped)
 	return len(popped.Messages) >= req.Batch || partitionsOf(popped.Messages) >= req.Partitions, nil
+}
+
+// pop reserves room while it does not wait: helpers must not ask for the same
+// room twice. A long poll reserves none, or idle routes would hold it.
+func (f *feed) pop(ctx context.Context, req queen.PopRequest, wait time.Duration) (queen.Popped, error) {
+	req.Wait = wait
+	if wait == 0 {
+		n := f.slots(req.Batch)
+		f.r.d.limiter.expect(f.r.claim, n)
+		defer f.r.d.limiter.expect(f.r.claim, -n)
+	}
+	return f.r.d.queen.Pop(ctx, req)
 }
 
 // narrow keeps a pop small where messages are large or one of them is suspect.
@@ -154,10 +167,10 @@ func (f *feed) recovered() {
 // sourceFeed pops the queue the route names.
 func (r *route) sourceFeed() *feed {
 	mode, from := subscription(r.cfg.Subscribe)
-	f := &feed{r: r, queue: r.cfg.Queue, plan: r.planBatch, take: func(p queen.Popped) { r.take(p, r.cfg.Queue) }}
+	f := &feed{r: r, queue: r.cfg.Queue, plan: r.planBatch, slots: perMessage, take: func(p queen.Popped) { r.take(p, r.cfg.Queue) }}
 	f.base = queen.PopRequest{Queue: r.cfg.Queue, Group: r.group, Lease: leaseLength(r.cfg.Ordering), SubscriptionMode: mode, SubscriptionFrom: from}
 	if r.cfg.Ordering == bridge.OrderingPartition {
-		f.plan, f.take = r.planOrdered, r.takeOrdered
+		f.plan, f.slots, f.take = r.planOrdered, perPartition, r.takeOrdered
 	}
 	return f
 }
@@ -165,7 +178,7 @@ func (r *route) sourceFeed() *feed {
 // retryFeed pops the route's retries. Brokers whose queue-scoped pops see
 // fired timers late are asked by discovery.
 func (r *route) retryFeed() *feed {
-	f := &feed{r: r, queue: r.retryQueue, plan: r.planBatch, take: func(p queen.Popped) { r.take(p, r.retryQueue) }}
+	f := &feed{r: r, queue: r.retryQueue, plan: r.planBatch, slots: perMessage, take: func(p queen.Popped) { r.take(p, r.retryQueue) }}
 	f.base = queen.PopRequest{Group: r.cfg.Name, Lease: leaseNone, SubscriptionMode: "all"}
 	if r.d.lateTimers {
 		f.base.Namespace, f.base.Task = bridge.RetryNamespace, r.cfg.Name
@@ -174,6 +187,10 @@ func (r *route) retryFeed() *feed {
 	}
 	return f
 }
+
+func perMessage(batch int) int { return batch }
+func perPartition(int) int     { return 1 }
+func noSlots(int) int          { return 0 }
 
 // subscription is what a group's first pop says about the events before it.
 func subscription(subscribe string) (mode, from string) {
