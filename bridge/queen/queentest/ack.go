@@ -28,6 +28,7 @@ func ackCases() []testCase {
 		{name: "Ack/NothingToAcknowledge", rule: "queen-contract.md §5 (measured)", run: ackNothing},
 		{name: "Ack/StatusWords", rule: "queen-contract.md §5.1", run: ackWords},
 		{name: "Ack/WholeBatchWithAnIdTwice", rule: "queen-contract.md §5.2 (measured)", run: ackTwice},
+		{name: "Ack/EveryDistinctIdIsTheWholeBatch", rule: "bridge/queen, doc.go (measured)", run: ackDistinct},
 		{name: "Ack/DuplicateIdTakesTheLowest", rule: "queen-contract.md §5.2 (measured)", run: ackLowest},
 	}
 }
@@ -249,13 +250,28 @@ func ackTwice(k *kit) {
 	k.gone(queue, "g")
 }
 
+// The broker compares the ids named with those of the leased batch as sets.
+func ackDistinct(k *kit) {
+	queue := k.queue(dedup(0))
+	for _, id := range []string{"x", "y", "x"} {
+		k.push(queue, "p", id)
+	}
+	k.ack(k.popIDs(queue, []string{"x", "y", "x"}), completed, completed)
+	k.gone(queue, "g")
+}
+
 func ackLowest(k *kit) {
 	queue := k.queue(dedup(0))
-	k.push(queue, "p", "x")
-	k.push(queue, "p", "x")
-	p := k.popIDs(queue, []string{"x", "x"})
-	k.ack(p, completed)
-	k.none(queue)
-	k.ack(p, completed)
+	for _, id := range []string{"x", "x", "y"} {
+		k.push(queue, "p", id)
+	}
+	p := k.popIDs(queue, []string{"x", "x", "y"})
+	for _, pending := range []int{2, 1} {
+		k.ack(p, completed)
+		n, err := k.client.Depth(k.Context(), queue, "g")
+		k.must(err)
+		k.same("pending", n, pending)
+	}
+	k.ack(p, "", "", completed)
 	k.gone(queue, "g")
 }

@@ -215,8 +215,10 @@ func fireMany(k *kit) {
 		if len(p.Messages) > 0 {
 			k.ack(p, statuses(len(p.Messages), completed)...)
 		}
+		k.Logf("%d of 200 have fired", len(seen))
 		return len(seen) == 200
 	})
+
 	for id, n := range seen {
 		if n != 1 {
 			k.Errorf("%s came %d times", id, n)

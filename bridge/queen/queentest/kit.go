@@ -107,6 +107,7 @@ func (k *kit) sendBy(transport http.RoundTripper, method, path string, body any)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	req.Close = req.ContentLength > 1<<20 // a broker that refuses it may drop the connection
 	res, err := transport.RoundTrip(req)
 	k.must(err)
 	defer func() { _ = res.Body.Close() }()

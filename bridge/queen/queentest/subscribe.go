@@ -116,11 +116,12 @@ func subscribeFrom(k *kit) {
 	k.same("now beats all", k.rawPop(queue, "consumerGroup=now&subscriptionMode=all&subscriptionFrom=now"), []string(nil))
 }
 
+// A word PostgreSQL reads as a time, such as yesterday, counts as that time.
 func subscribeGarbage(k *kit) {
 	queue := k.queue()
 	k.push(queue, "p", "old")
-	k.same("unreadable", k.rawPop(queue, "consumerGroup=g&subscriptionMode=all&subscriptionFrom=yesterday"), []string(nil))
-	if _, err := k.client.Pop(k.Context(), request(queue, func(r *queen.PopRequest) { r.SubscriptionFrom = "yesterday" })); err == nil {
+	k.same("unreadable", k.rawPop(queue, "consumerGroup=g&subscriptionMode=all&subscriptionFrom=garbage"), []string(nil))
+	if _, err := k.client.Pop(k.Context(), request(queue, func(r *queen.PopRequest) { r.SubscriptionFrom = "garbage" })); err == nil {
 		k.Error("the client let it pass")
 	}
 }
