@@ -79,12 +79,11 @@ func (x *exchange) admit() (reply, bool) {
 	case ambiguousLength(r):
 		return reply{status: http.StatusBadRequest, reason: reasonFraming, close: true}, true
 	}
-	p, refused := x.source.admit(r.Method, x.context, x.start)
 	x.request = signing.Request{
 		Method: r.Method, Path: path, RawQuery: r.URL.RawQuery, Header: r.Header,
 		Body: x.request.Body[:0], Now: s.now(),
 	}
-	return p, refused
+	return x.source.admit(r.Method, x.context, x.start)
 }
 
 // admit applies the source's own limits and counts the request in, unless it

@@ -1,10 +1,11 @@
 package ingress
 
 import (
+	"crypto/rand"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 const contentTypeText = "text/plain; charset=utf-8"
@@ -150,6 +151,5 @@ func refusalText(status int) string {
 	return "internal error"
 }
 
-// newRequestID is an id that ties an answer to its log record. It is no
-// secret and needs no more than to be rare.
-func newRequestID() string { return fmt.Sprintf("%016x", rand.Uint64()) }
+// newRequestID is an id that ties an answer to its log record.
+func newRequestID() string { return strings.ToLower(rand.Text()[:16]) }

@@ -1,0 +1,125 @@
+package ingress_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/ingress"
+)
+
+func TestDuplicateIsStoredOnceAndAnsweredTheSame(t *testing.T) {
+	t.Parallel()
+	s, q := newServer(t, sources(github("gh", "s")))
+	first := call(s.Handler(), "/in/gh", "{}", signed("s", "1", "{}")...)
+	again := call(s.Handler(), "/in/gh", "{}", signed("s", "1", "{}")...)
+	if first.Code != 200 || again.Code != 200 || first.Body.String() != again.Body.String() {
+		t.Errorf("answers %d %q and %d %q, want the same 200", first.Code, first.Body, again.Code, again.Body)
+	}
+	if got := first.Header().Get("Queen-Duplicate") + again.Header().Get("Queen-Duplicate"); got != "1" {
+		t.Errorf("Queen-Duplicate = %q, want it on the second answer only", got)
+	}
+	if len(q.stored()) != 1 || len(q.calls()) != 1 {
+		t.Errorf("%d items by %d pushes, want 1 by 1: a recent id does not reach Queen", len(q.stored()), len(q.calls()))
+	}
+}
+
+func TestRecentIdsAreForgottenAndQueenDecides(t *testing.T) {
+	t.Parallel()
+	q := &fakeQueen{}
+	s, _ := newServer(t, ingress.Config{Sources: []bridge.Source{open("a"), keyed("k")}, Queen: q})
+	h := s.Handler()
+	call(h, "/in/a", "{}", "X-Id", "old")
+	for i := range 5000 {
+		call(h, "/in/a", "{}", "X-Id", fmt.Sprint(i))
+	}
+	before := len(q.calls())
+	rec := call(h, "/in/a", "{}", "X-Id", "old")
+	if len(q.calls()) != before+1 || rec.Header().Get("Queen-Duplicate") != "1" {
+		t.Errorf("an id behind 5000 others: %d pushes, Queen-Duplicate %q; want 1 more and Queen's own verdict", len(q.calls())-before, rec.Header().Get("Queen-Duplicate"))
+	}
+	// The same id in another partition is another event, as it is in Queen.
+	call(h, "/in/k", "{}", "X-Id", "1", "X-Key", "p")
+	if rec := call(h, "/in/k", "{}", "X-Id", "1", "X-Key", "q"); rec.Header().Get("Queen-Duplicate") != "" {
+		t.Error("an id was taken for a duplicate in another partition")
+	}
+}
+
+func TestConcurrentIdenticalDeliveriesAreOneItem(t *testing.T) {
+	t.Parallel()
+	s, q := newServer(t, sources(github("gh", "s")))
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if rec := call(s.Handler(), "/in/gh", "{}", signed("s", "1", "{}")...); rec.Code != 200 {
+				t.Errorf("status %d, want 200", rec.Code)
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(q.stored()); n != 1 {
+		t.Errorf("%d items, want 1", n)
+	}
+}
+
+func TestAForgedRequestBurnsNoId(t *testing.T) {
+	t.Parallel()
+	s, q := newServer(t, sources(github("gh", "s")))
+	if rec := call(s.Handler(), "/in/gh", `{"forged":1}`, signed("wrong", "1", `{"forged":1}`)...); rec.Code != 401 {
+		t.Errorf("forged: status %d, want 401", rec.Code)
+	}
+	if rec := call(s.Handler(), "/in/gh", "{}", signed("s", "1", "{}")...); rec.Code != 200 || rec.Header().Get("Queen-Duplicate") != "" {
+		t.Errorf("the real one: status %d, duplicate %q", rec.Code, rec.Header().Get("Queen-Duplicate"))
+	}
+	if n := len(q.stored()); n != 1 {
+		t.Errorf("%d items, want 1", n)
+	}
+}
+
+func TestEmptyBodiesWithoutIdsAreDifferentEvents(t *testing.T) {
+	t.Parallel()
+	s, q := newServer(t, sources(open("a")))
+	for range 3 {
+		call(s.Handler(), "/in/a", "")
+	}
+	if n := len(q.stored()); n != 3 {
+		t.Errorf("%d items, want 3", n)
+	}
+}
+
+func TestDedupOffMakesEveryRequestANewEvent(t *testing.T) {
+	t.Parallel()
+	src := github("gh", "s")
+	src.Dedup = "off"
+	s, q := newServer(t, sources(src))
+	for range 3 {
+		if rec := call(s.Handler(), "/in/gh", "{}", signed("s", "1", "{}")...); rec.Code != 200 || rec.Header().Get("Queen-Duplicate") != "" {
+			t.Errorf("status %d, Queen-Duplicate %q", rec.Code, rec.Header().Get("Queen-Duplicate"))
+		}
+	}
+	for _, id := range ids(q.stored()) {
+		if !strings.HasPrefix(id, "github:uuid:") {
+			t.Errorf("transaction id %q, want a random one", id)
+		}
+	}
+	if n := len(q.stored()); n != 3 {
+		t.Errorf("%d items, want 3", n)
+	}
+}
+
+func TestAttemptHeadersNeverDropAnything(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1767323045, 0)
+	c := sources(bridge.Source{Name: "slack", Scheme: "slack", Secrets: []bridge.Secret{"s"}})
+	c.Now = func() time.Time { return now }
+	s, q := newServer(t, c)
+	stamp, body := fmt.Sprint(now.Unix()), `{"team_id":"T","event_id":"E","type":"event_callback"}`
+	rec := call(s.Handler(), "/in/slack", body, "X-Slack-Request-Timestamp", stamp, "X-Slack-Retry-Num", "1", "X-Slack-Retry-Reason", "http_timeout",
+		"X-Slack-Signature", "v0="+hmacHex("s", []byte("v0:"+stamp+":"+body)))
+	if rec.Code != 200 || len(q.stored()) != 1 {
+		t.Errorf("status %d, %d items; want 200, 1", rec.Code, len(q.stored()))
+	}
+}
