@@ -240,6 +240,9 @@ func (b *Broker) ackSet(group string, set ackSet, items []ackItem, verdicts []ac
 	}
 	for n, i := range set.items {
 		verdicts[i] = plan.verdict(n, items[i].status)
+		if plan.acks[n].where == unknownID && items[i].status != ackCompleted {
+			c.blurred = true // measured: a refused retry or dlq spoils the ack by position
+		}
 	}
 }
 
@@ -259,15 +262,15 @@ func (b *Broker) cursorOf(part, group string) *cursor {
 	return nil
 }
 
-// ackWhole completes a leased batch by position when one call completes all of
-// it: this works for ids that the broker has forgotten, or that stand in the
-// batch twice, and leaves the retry counter (measured 1.3.0).
+// ackWhole completes a leased batch by position when one call names every id
+// in it as completed: this works for ids that the broker has forgotten, or that
+// stand in the batch twice, and leaves the retry counter (measured 1.3.0).
 func (b *Broker) ackWhole(c *cursor, set ackSet, items []ackItem) bool {
-	if uint64(len(set.items)) != c.leaseEnd-c.leaseStart || c.next != c.leaseStart {
+	if uint64(len(set.items)) > c.leaseEnd-c.leaseStart || c.next != c.leaseStart || c.blurred {
 		return false
 	}
 	known, err := b.hashes(c.part, c.leaseStart, c.leaseEnd)
-	if err != nil || len(known) != len(set.items) {
+	if err != nil {
 		return false
 	}
 	given := make([]uint64, len(set.items))
@@ -280,7 +283,7 @@ func (b *Broker) ackWhole(c *cursor, set ackSet, items []ackItem) bool {
 	if !sameHashes(known, given) {
 		return false
 	}
+	b.counts.acked += c.leaseEnd - c.leaseStart
 	b.finish(c, c.leaseEnd)
-	b.counts.acked += uint64(len(given))
 	return true
 }

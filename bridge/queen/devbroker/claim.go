@@ -135,7 +135,7 @@ func (b *Broker) grant(d *delivery, c *cursor, req *popRequest, from, to uint64,
 		length = req.early
 	}
 	c.lease, c.until = d.lease, now.add(length)
-	c.next, c.leaseStart, c.leaseEnd = from, from, to
+	c.next, c.leaseStart, c.leaseEnd, c.blurred = from, from, to, false
 	if c.attempts == 0 || c.attemptAt != from {
 		c.attempts, c.attemptAt = 0, from
 	}

@@ -222,7 +222,7 @@ func (b *Broker) readBody(w http.ResponseWriter, r *http.Request) (body requestB
 		return requestBody{}, true
 	}
 	if r.ContentLength > maxBody {
-		tooLarge(w)
+		tooLarge(w, r)
 		return requestBody{}, false
 	}
 	var buf []byte
@@ -234,7 +234,7 @@ func (b *Broker) readBody(w http.ResponseWriter, r *http.Request) (body requestB
 	case err != nil:
 		failure(w, http.StatusBadRequest, "bad body: "+err.Error())
 	case len(buf) > maxBody:
-		tooLarge(w)
+		tooLarge(w, r)
 	default:
 		return requestBody{buf, &b.bodies}, true
 	}
@@ -261,7 +261,10 @@ func readAll(buf []byte, r *http.Request) ([]byte, error) {
 	return buf, nil
 }
 
-func tooLarge(w http.ResponseWriter) {
+// tooLarge refuses a body. It reads on for a while, or a client that is still
+// writing would see a reset connection instead of the answer.
+func tooLarge(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.CopyN(io.Discard, r.Body, maxBody)
 	w.Header().Set("Connection", "close")
 	plainText(w, http.StatusRequestEntityTooLarge, "Failed to buffer the request body: length limit exceeded")
 }

@@ -91,6 +91,7 @@ func (a *api) request(method, path string, body any) *http.Request {
 		reader = strings.NewReader(string(text))
 	}
 	r := httptest.NewRequestWithContext(a.t.Context(), method, path, reader)
+	r.RemoteAddr = "" // in process, like Transport
 	if a.token != "" {
 		r.Header.Set("Authorization", "Bearer "+a.token)
 	}

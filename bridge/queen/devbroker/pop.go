@@ -26,6 +26,7 @@ type popRequest struct {
 	autoAck    bool
 	mode, from string
 	arrived    micros
+	remote     bool // the client is at the other end of a connection
 }
 
 // Defaults of a pop (queen-contract.md §4, 1.x).
@@ -122,7 +123,7 @@ func (b *Broker) handlePop(w http.ResponseWriter, r *http.Request, target popReq
 		answer(w, http.StatusBadRequest, []byte(`{"success":false,"error":"namespace or task is required","messages":[]}`))
 		return
 	}
-	req.early = faultOf(r).Lease
+	req.early, req.remote = faultOf(r).Lease, r.RemoteAddr != ""
 	b.pop(w, r, &req)
 }
 
@@ -176,13 +177,35 @@ func (b *Broker) claimOrWait(ctx context.Context, req *popRequest) (delivery, er
 		}
 		select {
 		case <-w.wake:
-			continue
+			if !abandoned(ctx, req) {
+				continue
+			}
+			b.handOnAll(req)
+			return delivery{}, nil
 		case <-deadline:
 		case <-ctx.Done():
 		case <-b.ctx.Done():
 		}
 		b.unpark(w, req)
 		return delivery{}, nil
+	}
+}
+
+// noticeGone is how long a woken pop waits for word that its client has gone.
+const noticeGone = time.Millisecond
+
+// abandoned says whether the client of a woken pop has gone. Over a connection
+// that news takes a moment to arrive; what is pushed right after a client went
+// must not be leased to it.
+func abandoned(ctx context.Context, req *popRequest) bool {
+	if !req.remote {
+		return ctx.Err() != nil
+	}
+	select {
+	case <-ctx.Done():
+		return true
+	case <-time.After(noticeGone):
+		return false
 	}
 }
 
@@ -223,6 +246,14 @@ func (b *Broker) unpark(w *waiter, req *popRequest) {
 	if woken := w.leave(); woken {
 		b.handOn(req)
 	}
+	b.tidy(req)
+}
+
+// handOnAll is handOn for a pop that was woken and gives up.
+func (b *Broker) handOnAll(req *popRequest) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.handOn(req)
 	b.tidy(req)
 }
 

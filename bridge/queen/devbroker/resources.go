@@ -144,13 +144,19 @@ func (b *Broker) handleDepth(w http.ResponseWriter, r *http.Request, p params) {
 	}
 	var rows [][]byte
 	var pending int64
+	missing := true
 	err := b.view(func() {
 		if q := b.st.queues[p[0]]; q != nil {
+			missing = false
 			rows, pending = depthOf(q, group)
 		}
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		unavailable(w, err)
+		return
+	case missing:
+		failure(w, http.StatusNotFound, "Queue not found")
 		return
 	}
 	var o jsonObject

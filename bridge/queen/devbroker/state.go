@@ -96,6 +96,7 @@ type cursor struct {
 	attempts   int64 // deliveries in a row that began at attemptAt
 	attemptAt  uint64
 	known      bool // popped or seeded: 1.3.0 has a row for it
+	blurred    bool // the leased batch can no longer be acked by position
 	inReady    bool
 	wakeAt     micros // when holds should look at it
 	held       int    // place in holds
