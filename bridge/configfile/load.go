@@ -25,6 +25,9 @@ const (
 type Options struct {
 	// Path of the file. Empty means QUEENBRIDGE_CONFIG, else DefaultPath.
 	Path string
+	// Data is the document itself: no file is read, and Path only names it.
+	// Nil means the file.
+	Data []byte
 	// Flags lays what the command line gave over the configuration, before it
 	// is checked. Nil means nothing.
 	Flags func(*bridge.Config)
@@ -57,20 +60,22 @@ type Result struct {
 // $${ stands for ${ itself.
 //
 // The error is an *Error that lists every problem, or says why the file cannot
-// be read.
+// be read; the Result then has nothing but the Path.
 func Load(o Options) (Result, error) {
 	env, err := readEnvironment()
 	if err != nil {
 		return Result{}, err
 	}
 	r := Result{Path: firstOf(o.Path, env.Config.text, DefaultPath)}
-	data, err := readFile(r.Path)
-	if err != nil {
-		return Result{}, err
+	data := o.Data
+	if data == nil {
+		if data, err = readFile(r.Path); err != nil {
+			return Result{Path: r.Path}, err
+		}
 	}
 	doc, err := parse(data)
 	if err != nil {
-		return Result{}, syntaxError(r.Path, err)
+		return Result{Path: r.Path}, syntaxError(r.Path, err)
 	}
 	resolver{dir: filepath.Dir(r.Path)}.resolve(&doc)
 	env.layOver(&doc)
@@ -106,7 +111,7 @@ func (r Result) check(env environment, flags func(*bridge.Config)) (Result, erro
 	failed, warnings := split(problems)
 	r.Warnings = warnings
 	if len(failed) > 0 {
-		return Result{}, &Error{Problems: failed, Warnings: warnings}
+		return Result{Path: r.Path}, &Error{Problems: failed, Warnings: warnings}
 	}
 	return r, nil
 }

@@ -266,6 +266,17 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	}
 }
 
+func TestDataInsteadOfAFile(t *testing.T) {
+	r, err := configfile.Load(configfile.Options{Path: "built-in", Data: []byte("stop_timeout: 7s\n")})
+	if err != nil || r.Config.StopTimeout != 7*time.Second || r.Path != "built-in" {
+		t.Errorf("Load = %+v, %v", r, err)
+	}
+	r, err = configfile.Load(configfile.Options{Path: "built-in", Data: []byte("x: 1\n")})
+	if err == nil || err.Error() != "built-in:1: x: is unknown" || r.Path != "built-in" {
+		t.Errorf("Load = %+v, %v", r, err)
+	}
+}
+
 func TestReferencedFileIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "large")

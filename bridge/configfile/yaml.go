@@ -20,6 +20,10 @@ import (
 // aliases of aliases can stand for billions of nodes.
 const maxNodes = 100_000
 
+// maxDepth bounds how deep values stand in one another; no field needs more
+// than a pattern of a dozen levels.
+const maxDepth = 100
+
 // lineError is a document that cannot be read at all.
 type lineError struct {
 	line int
@@ -103,8 +107,8 @@ type anchor struct {
 
 // converter turns the parser's tree into bridge's.
 type converter struct {
-	anchors map[string]anchor
-	nodes   int
+	anchors      map[string]anchor
+	nodes, depth int
 }
 
 func (c *converter) count(at ast.Node, n int) error {
@@ -118,6 +122,11 @@ func (c *converter) count(at ast.Node, n int) error {
 func (c *converter) node(n ast.Node) (bridge.Node, error) {
 	if err := c.count(n, 1); err != nil {
 		return bridge.Node{}, err
+	}
+	c.depth++
+	defer func() { c.depth-- }()
+	if c.depth > maxDepth {
+		return bridge.Node{}, lineErrorAt(n, "more than %d values stand in one another", maxDepth)
 	}
 	switch n := n.(type) {
 	case *ast.MappingNode:
