@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/configfile"
 	"github.com/queenbridge/queenbridge/signing"
 	"github.com/spf13/cobra"
 )
@@ -98,7 +99,8 @@ func (p *program) devBridge(o devOptions, function string) (bridge.Config, error
 	if err := template.Must(template.New("dev").Parse(devConfig)).Execute(&doc, fields); err != nil {
 		return bridge.Config{}, err
 	}
-	return parseConfig("dev.yaml", doc.Bytes())
+	r, err := configfile.Load(configfile.Options{Path: "dev.yaml", Data: doc.Bytes()})
+	return r.Config, err
 }
 
 // quoted is a string as YAML and JSON write it.

@@ -33,7 +33,7 @@ func openQueen(c bridge.QueenConfig, log *slog.Logger) (*queenLink, error) {
 		return nil, fmt.Errorf("open the embedded broker: %w", err)
 	}
 	client, err := queen.New(queen.Config{
-		URLs: []string{"http://embedded"}, Token: c.Token.Reveal(), Logger: log, Transport: inProcess{broker},
+		URLs: []string{"http://embedded"}, Token: c.Token.Reveal(), Logger: log, Transport: broker.Transport(),
 	})
 	if err != nil {
 		_ = broker.Close()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/queenbridge/queenbridge/bridge"
-	"github.com/queenbridge/queenbridge/bridge/queen"
 	"github.com/queenbridge/queenbridge/dispatch"
 	"github.com/queenbridge/queenbridge/dispatch/httptarget"
 	"github.com/queenbridge/queenbridge/ingress"
@@ -220,6 +218,3 @@ func (b *bridgeProcess) checks(wants func(string) bool) []check {
 	}
 	return all
 }
-
-var _ http.RoundTripper = inProcess{}
-var _ ingress.Pusher = (*queen.Client)(nil)

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/configfile"
+	"github.com/spf13/cobra"
+)
+
+func (p *program) configCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "config",
+		Short: "Check a configuration, or print it with every default",
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(
+		p.configSub("check", "List everything that is wrong, with file and line", p.check),
+		p.configSub("print", "Print the effective value of every field; secrets as ***", p.print),
+	)
+	return c
+}
+
+func (p *program) configSub(name, short string, do func(configfile.Result) error) *cobra.Command {
+	var s settings
+	c := &cobra.Command{
+		Use:     name + " [FILE]",
+		Short:   short,
+		Example: "  queenbridge config " + name + " bridge.yaml",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				s.config = args[0]
+			}
+			r, err := p.result(&s)
+			if err != nil {
+				return err
+			}
+			return do(r)
+		},
+	}
+	s.configFlag.bind(c.Flags())
+	return c
+}
+
+func (p *program) check(r configfile.Result) error {
+	c := r.Config
+	_, err := fmt.Fprintf(p.out, "%s: ok: %s, %s, %s, %s\n", r.Path,
+		count(len(c.Sources), "source"), count(len(c.Targets), "target"), count(len(c.Routes), "route"), count(len(c.Queues), "queue"))
+	return err
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func (p *program) print(r configfile.Result) error {
+	_, err := p.out.Write(r.Print())
+	return err
+}
+
+// load is the configuration of a command.
+func (p *program) load(s *settings) (bridge.Config, error) {
+	r, err := p.result(s)
+	return r.Config, err
+}
+
+// result loads a configuration and prints its warnings.
+func (p *program) result(s *settings) (configfile.Result, error) {
+	r, err := configfile.Load(configfile.Options{Path: s.config, Flags: s.apply})
+	if err != nil {
+		path := orDefault(r.Path, orDefault(s.config, configfile.DefaultPath))
+		return r, &usageError{err: err, hint: fmt.Sprintf("run %q", "queenbridge config check "+path)}
+	}
+	for _, w := range r.Warnings {
+		_, _ = fmt.Fprintln(p.err, "warning: "+strings.TrimSpace(w.String()))
+	}
+	return r, nil
+}
