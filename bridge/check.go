@@ -64,7 +64,8 @@ func (c checklist) atLeast(field string, got, least int) {
 }
 
 func (c checklist) between(field string, got, least, most int) {
-	c.when(got < least || got > most, field, "must be between %d and %d, got %d", least, most, got)
+	c.atLeast(field, got, least)
+	c.when(got > most, field, "must be at most %d, got %d", most, got)
 }
 
 func (c checklist) positive(field string, got time.Duration) {

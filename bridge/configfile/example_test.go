@@ -16,5 +16,5 @@ func ExampleLoad() {
 	fmt.Println(err)
 	// Output:
 	// bridge.yaml:3: targets[0].http.timeot: is unknown (did you mean "timeout"?)
-	// bridge.yaml:4: targets[0].concurrency: must be between 1 and 100000, got 0
+	// bridge.yaml:4: targets[0].concurrency: must be 1 or more, got 0
 }
