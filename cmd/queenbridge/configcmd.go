@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -69,12 +70,19 @@ func (p *program) load(s *settings) (bridge.Config, error) {
 	return r.Config, err
 }
 
+// configHint is what to do about a configuration that cannot be used.
+func configHint(err error) string {
+	if problems, ok := errors.AsType[*configfile.Error](err); ok {
+		return fmt.Sprintf("%s to mend; \"queenbridge config check\" looks again", count(len(problems.Problems), "problem"))
+	}
+	return `name the file with --config, or run "queenbridge dev" to try without one`
+}
+
 // result loads a configuration and prints its warnings.
 func (p *program) result(s *settings) (configfile.Result, error) {
 	r, err := configfile.Load(configfile.Options{Path: s.config, Flags: s.apply})
 	if err != nil {
-		path := orDefault(r.Path, orDefault(s.config, configfile.DefaultPath))
-		return r, &usageError{err: err, hint: fmt.Sprintf("run %q", "queenbridge config check "+path)}
+		return r, &usageError{err: err, hint: configHint(err)}
 	}
 	for _, w := range r.Warnings {
 		_, _ = fmt.Fprintln(p.err, "warning: "+strings.TrimSpace(w.String()))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/queenbridge/queenbridge/bridge/configfile"
 	"github.com/spf13/cobra"
 )
 
@@ -58,7 +59,11 @@ func (p *program) exit(err error) int {
 	if err == nil {
 		return 0
 	}
-	_, _ = fmt.Fprintln(p.err, "queenbridge: "+err.Error())
+	if _, listed := errors.AsType[*configfile.Error](err); listed { // each line begins with the file's name
+		_, _ = fmt.Fprintln(p.err, err.Error())
+	} else {
+		_, _ = fmt.Fprintln(p.err, "queenbridge: "+err.Error())
+	}
 	code, hint := 1, ""
 	if usage, ok := errors.AsType[*usageError](err); ok {
 		code, hint = 2, usage.hint
@@ -87,6 +92,7 @@ func (p *program) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{err: err, hint: fmt.Sprintf("run %q", cmd.CommandPath()+" --help")}
 	})
+	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(p.devCommand(), p.serveCommand(), p.queenCommand(), p.sendCommand(), p.configCommand(), p.versionCommand())
 	for _, c := range root.Commands() {
