@@ -188,20 +188,27 @@ func (s *scanner) unexpected(want string) error {
 }
 
 const (
-	lows  = 0x0101010101010101
-	highs = 0x8080808080808080
+	lows   = 0x0101010101010101
+	sevens = 0x7f7f7f7f7f7f7f7f
+	highs  = 0x8080808080808080
 )
 
-// plain returns how many bytes of b need no attention inside a string: no
-// quote, no backslash, no control character. It looks at eight at a time.
+// special marks, in the high bit of each, the bytes of a word that need
+// attention inside a string: quotes, backslashes, control characters. No carry
+// crosses bytes, so each mark is exact.
+func special(w uint64) uint64 {
+	quote, slash := w^(lows*'"'), w^(lows*'\\')
+	none := (quote&sevens + sevens | quote) & (slash&sevens + sevens | slash) & (w&sevens + lows*0x60 | w)
+	return ^none & highs
+}
+
+// plain returns how many bytes of b need no attention inside a string. It
+// looks at eight at a time.
 func plain(b []byte) int {
 	i := 0
 	for ; i+8 <= len(b); i += 8 {
-		w := binary.LittleEndian.Uint64(b[i:])
-		quote, slash := w^(lows*'"'), w^(lows*'\\')
-		hit := ((w - lows*0x20) & ^w) | ((quote - lows) & ^quote) | ((slash - lows) & ^slash)
-		if hit &= highs; hit != 0 {
-			return i + bits.TrailingZeros64(hit)/8
+		if marks := special(binary.LittleEndian.Uint64(b[i:])); marks != 0 {
+			return i + bits.TrailingZeros64(marks)/8
 		}
 	}
 	for ; i < len(b); i++ {
@@ -217,6 +224,7 @@ func plain(b []byte) int {
 func (s *scanner) skipString() (escaped bool, err error) {
 	s.at++
 	for {
+		escaped = s.skipEscapes() || escaped
 		s.at += plain(s.doc[s.at:])
 		if s.at >= len(s.doc) {
 			return escaped, s.fail("EOF while parsing a string")
@@ -234,6 +242,30 @@ func (s *scanner) skipString() (escaped bool, err error) {
 			return escaped, s.fail("control character (\\u0000-\\u001F) found while parsing a string")
 		}
 	}
+}
+
+// skipEscapes moves through plain bytes and the common escapes and stops at
+// anything else, or near the end. A payload that carries another document as a
+// string is full of \", so it takes several of them out of one word.
+func (s *scanner) skipEscapes() (escaped bool) {
+	doc, i := s.doc, s.at
+	for i+9 <= len(doc) {
+		marks := special(binary.LittleEndian.Uint64(doc[i:]))
+		width := 8
+		for marks != 0 {
+			k := bits.TrailingZeros64(marks) / 8
+			if doc[i+k] != '\\' || (doc[i+k+1] != '"' && doc[i+k+1] != '\\' && doc[i+k+1] != 'n') {
+				s.at = i + k
+				return escaped
+			}
+			escaped = true
+			width = max(width, k+2)
+			marks &= ^uint64(0) << (8 * (k + 2)) // a shift by 64 or more is zero
+		}
+		i += width
+	}
+	s.at = i
+	return escaped
 }
 
 func (s *scanner) skipEscape() error {

@@ -120,19 +120,20 @@ func (b *Broker) handlePeekTimer(w http.ResponseWriter, _ *http.Request, p param
 }
 
 // json is a timer as peek shows it, or a row of a list without the payload.
+// The members stand in the order of 1.3.0 (PostgreSQL's, by length).
 func (t *timer) json(payload []byte) []byte {
 	var o jsonObject
-	o.num("attempts", 0).flag("claimed", false).str("createdAt", t.created.stamp()).str("deliverAt", t.at.stamp())
-	o.flag("encrypted", false)
+	o.str("txn", t.txn)
 	if payload != nil {
 		o.flag("found", true)
 	}
-	o.raw("lastError", "null").str("messageId", t.id.String()).str("partition", t.partition)
+	o.str("queue", t.queue).flag("claimed", false)
 	if payload != nil {
 		o.str("payload", base64.StdEncoding.EncodeToString(payload))
 	}
-	o.flag("payloadZstd", false).raw("producerSub", "null").str("queue", t.queue)
-	return o.str("timerKey", t.key).str("txn", t.txn).str("updatedAt", t.modified.stamp()).bytes()
+	o.num("attempts", 0).str("timerKey", t.key).str("createdAt", t.created.stamp()).str("deliverAt", t.at.stamp())
+	o.flag("encrypted", false).raw("lastError", "null").str("messageId", t.id.String()).str("partition", t.partition)
+	return o.str("updatedAt", t.modified.stamp()).flag("payloadZstd", false).raw("producerSub", "null").bytes()
 }
 
 // handleListTimers is GET /api/v1/timers/:queue. mode=count is not known to
