@@ -18,4 +18,13 @@
 //   - Events of one partition are stored in the order in which they arrived.
 //   - An id is judged only after its request was proven.
 //   - Secrets, bodies, header values and queries are never logged.
+//
+// What follows from net/http: the headers of an event are sorted by name, as
+// the order of different names is not kept (that of equal ones is). Over TLS
+// only HTTP/1.1 is spoken. What is no HTTP, or has a header block over 64 KiB,
+// is refused by net/http itself, with a short text of its own.
+//
+// In a split batch, body: of a source's transaction_id reads the item alone;
+// event_type and partition read the item, then the document. An id that is
+// the same for all items (a header, say) is joined with the item's hash.
 package ingress

@@ -201,21 +201,23 @@ func (x *exchange) receive() reply {
 	return x.store(s.queue)
 }
 
-// notProven is the refusal of a request whose proof failed.
+// notProven is the refusal of a request whose proof failed. An error that is
+// no rejection is our trouble, not the sender's: it must come again.
 func notProven(err error) reply {
-	p := refuse(http.StatusUnauthorized, reasonNotProven, err.Error())
 	var rejection *signing.Rejection
-	if errors.As(err, &rejection) {
-		p.reason, p.detail = string(rejection.Reason), rejection.Detail
+	if !errors.As(err, &rejection) {
+		p := busy(http.StatusServiceUnavailable, reasonVerifier, retryAfterStored)
+		p.detail = err.Error()
+		return p
 	}
-	return p
+	return refuse(http.StatusUnauthorized, string(rejection.Reason), rejection.Detail)
 }
 
 // unproven queues a request whose proof failed apart, where the user wants
 // that.
 func (x *exchange) unproven(p reply) reply {
 	s := x.source
-	if s.quarantine == nil {
+	if s.quarantine == nil || p.status != http.StatusUnauthorized {
 		return p
 	}
 	s.metrics.rejections.WithLabelValues(s.name, p.reason).Inc()
@@ -346,6 +348,9 @@ func (x *exchange) log(p *reply, name, requestID string) {
 			slog.String(keyRequest, requestID), slog.String(keyRemote, x.context.RealIP()))
 	} else {
 		attrs = append(attrs, slog.Int(keyItems, p.items), slog.Bool(keyDuplicate, p.duplicate))
+	}
+	if g := x.group; g != nil && len(g.entries) == 1 {
+		attrs = append(attrs, slog.String(keyEvent, g.entries[0].item.TransactionID))
 	}
 	x.server.logger.LogAttrs(ctx, level, msg, attrs...)
 }

@@ -30,7 +30,7 @@ const (
 	keyRetryIn   = "retry_in"
 	keyError     = "error"
 	keyElapsed   = "elapsed"
-	keyDuplicate = "duplicates"
+	keyDuplicate = "duplicate"
 	keyAddr      = "addr"
 	keyStack     = "stack"
 	keyInFlight  = "in_flight"

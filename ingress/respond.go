@@ -29,7 +29,7 @@ const (
 	reasonFraming       = "ambiguous_length"
 	reasonNotJSON       = "not_json"
 	reasonQuarantine    = "quarantine_full"
-	reasonNotProven     = "not_proven"
+	reasonVerifier      = "verifier_unavailable"
 	reasonHandshake     = "handshake"
 	reasonTimeout       = "timeout"
 	reasonBuffered      = "buffered"
