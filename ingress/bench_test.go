@@ -60,10 +60,13 @@ func BenchmarkBareEcho(b *testing.B) {
 }
 
 func BenchmarkIngress(b *testing.B) {
-	for name, newLoad := range map[string]func() *webhook{"github": githubLoad, "stripe": stripeLoad} {
-		b.Run(name, func(b *testing.B) {
+	for _, bm := range []struct {
+		scheme  string
+		newLoad func() *webhook
+	}{{"github", githubLoad}, {"stripe", stripeLoad}} {
+		b.Run(bm.scheme, func(b *testing.B) {
 			s, err := ingress.New(ingress.Config{
-				Sources: []bridge.Source{{Name: "hook", Scheme: name, Secrets: []bridge.Secret{benchSecret}}},
+				Sources: []bridge.Source{{Name: "hook", Scheme: bm.scheme, Secrets: []bridge.Secret{benchSecret}}},
 				Queen:   benchQueen(b),
 				Metrics: prometheus.NewRegistry(),
 			})
@@ -80,7 +83,7 @@ func BenchmarkIngress(b *testing.B) {
 					b.Error(err)
 				}
 			})
-			load(b, l.Addr().String(), newLoad)
+			load(b, l.Addr().String(), bm.newLoad)
 		})
 	}
 }

@@ -76,6 +76,9 @@ func mutations(preset string) []mutation {
 		{"second secret of two", 200, func(tc *fixedCase) {
 			tc.Source.Secrets = append([]string{otherSecret(tc.Source.Secrets[0])}, tc.Source.Secrets...)
 		}},
+		{"forwarded by nobody we know", 200, func(tc *fixedCase) {
+			tc.Request.Headers = append(tc.Request.Headers, [2]string{"X-Forwarded-Host", "evil.example"}, [2]string{"X-Forwarded-Proto", "http"}, [2]string{"Forwarded", "host=evil.example"})
+		}},
 		{"no proof", 401, editProof(func(string) []string { return nil })},
 		{"empty proof", 401, editProof(func(string) []string { return keep("") })},
 		{"another proof", 401, editProof(func(v string) []string { return keep(otherText(v)) })},

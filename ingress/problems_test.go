@@ -196,3 +196,23 @@ func TestPanicIsA500AndTheServerLives(t *testing.T) {
 		t.Error("the panic is not in the log")
 	}
 }
+
+// TestAFormFromGitHubIsVerifiedAsItWasSent: the JSON stands in a field, the
+// signature covers the form.
+func TestAFormFromGitHubIsVerifiedAsItWasSent(t *testing.T) {
+	t.Parallel()
+	src := github("gh", "s")
+	src.Partition = "body:repository.full_name"
+	s, q := newServer(t, sources(src))
+	body := "payload=%7B%22repository%22%3A%7B%22full_name%22%3A%22octo%2Fhello%22%7D%7D"
+	rec := call(s.Handler(), "/in/gh", body, append(signed("s", "1", body), "Content-Type", "application/x-www-form-urlencoded")...)
+	if rec.Code != 200 {
+		t.Fatalf("status %d, want 200", rec.Code)
+	}
+	if got := string(q.events(t)[0].Body); got != body {
+		t.Errorf("body %q, want the form as it was sent", got)
+	}
+	if got := q.stored()[0].Partition; got != "octo/hello" {
+		t.Errorf("partition %q, want octo/hello", got)
+	}
+}
