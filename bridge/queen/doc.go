@@ -24,6 +24,38 @@
 // to send the identical call again, Denied whether only an operator can help,
 // RetryAfter how long the broker asked to wait.
 //
+// # Where a real 1.3.0 surprises
+//
+// Each is a case of the conformance suite (queentest), which a real 1.3.0 and
+// the embedded broker pass.
+//
+//   - A plain ack that names every distinct id of the leased batch completes
+//     the whole batch by position: [x, y, x] by x and y, [x, x] by one x. A
+//     transaction decides by id: there the last x stays, and the lease with it.
+//   - Below U+0020 a push refuses names with 400; DEL and C1 controls pass. A
+//     transaction push and a timer take any character. This client refuses
+//     what a push would.
+//   - subscriptionFrom takes what PostgreSQL reads as a time, such as
+//     yesterday. What it cannot read skips everything old, in silence: this
+//     client sends RFC 3339 only.
+//   - A body over the limit is answered 413 before it is read, and the
+//     connection dropped: a client may see a broken pipe instead of the 413.
+//   - Completed retention keeps what any group has yet to consume, also a
+//     group that first popped after the others were done.
+//   - leaseReleased and dlq of an ack prove nothing, and neither does success
+//     of an ack in a transaction: a nack below the cursor has it too.
+//   - A dlq ack ends the batch: what follows comes again. In a transaction one
+//     that PostgreSQL cannot store is answered success, and nothing is filed.
+//   - A 429 of a transaction has no Retry-After; that of KV and timers has.
+//   - Pushes are checked before acks: a settle with a push, sent again, is
+//     duplicate and not ack_rejected.
+//   - An idle broker fires timers up to 28 s late, and a queue-scoped pop may
+//     see them 25 s later still: keep a far timer pending and pop pinned or by
+//     namespace. The far timer keeps the sweeper awake but does not wake it: up
+//     to 30 s pass until it takes effect.
+//   - 204 may mean that PostgreSQL is away; an ack then is 200 with success
+//     false ("pool" or "ack flush failed": AckVerdict.Temporary).
+//
 // # Promises
 //
 //   - A POST is on the wire at most once per call: no header and no GetBody

@@ -125,8 +125,6 @@ func TestPushRefusesWhatQueenWouldLoseOrReject(t *testing.T) {
 		"long id":                func(it *queen.Item) { it.TransactionID = strings.Repeat("x", queen.MaxTransactionID+1) },
 		"id is no UTF-8":         func(it *queen.Item) { it.TransactionID = "a\xff" },
 		"no payload":             func(it *queen.Item) { it.Payload = nil },
-		"C1 control in id (Cc)":  func(it *queen.Item) { it.TransactionID = "a\u0085" },
-		"DEL in partition (Cc)":  func(it *queen.Item) { it.Partition = "a\x7f" },
 		"partition is no UTF-8":  func(it *queen.Item) { it.Partition = "\xc3" },
 		"queue name is no UTF-8": func(it *queen.Item) { it.Queue = "\xc3" },
 	} {

@@ -3,6 +3,7 @@ package queentest_test
 import (
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/queenbridge/queenbridge/bridge/queen/devbroker"
 	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
@@ -30,5 +31,22 @@ func TestEmbeddedOnDisk(t *testing.T) {
 		server := httptest.NewServer(embedded(t, t.TempDir()))
 		t.Cleanup(server.Close)
 		return queentest.Broker{URL: server.URL}
+	})
+}
+
+func TestEmbeddedOldEvents(t *testing.T) {
+	queentest.RunOld(t, func(t *testing.T) queentest.OldBroker {
+		b, err := devbroker.Open(devbroker.Config{ForgetAfter: 1500 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = b.Close() })
+		return queentest.OldBroker{Broker: queentest.Broker{URL: "http://queen", Transport: b.Transport()}, Forget: func(*testing.T, string) {}}
+	})
+}
+
+func TestEmbeddedTimerLateness(t *testing.T) {
+	queentest.RunLateness(t, func(t *testing.T) queentest.Broker {
+		return queentest.Broker{URL: "http://queen", Transport: embedded(t, "").Transport()}
 	})
 }

@@ -209,7 +209,9 @@ func (k *kit) tryPush(queue, partition string, ids ...string) []queen.PushVerdic
 	k.Helper()
 	items := make([]queen.Item, len(ids))
 	for i, id := range ids {
-		items[i] = queen.Item{Queue: queue, Partition: partition, TransactionID: id, Payload: json.RawMessage(fmt.Sprintf(`{"id":%q}`, id))}
+		payload, err := json.Marshal(obj{"id": id})
+		k.must(err)
+		items[i] = queen.Item{Queue: queue, Partition: partition, TransactionID: id, Payload: payload}
 	}
 	verdicts, err := k.client.Push(k.Context(), items)
 	k.must(err)

@@ -156,7 +156,7 @@ func pushLongID(k *kit) {
 }
 
 func pushOddNames(k *kit) {
-	for _, odd := range []string{"a b/c", "é 漢", "a+b", "a%2Fb?c#d", `q"\`, "..", "a:b,c;d&e=f", "ü🙂"} {
+	for _, odd := range []string{"a b/c", "é 漢", "a+b", "a%2Fb?c#d", `q"\`, "..", "a:b,c;d&e=f", "ü🙂", "\x7f\u0085"} {
 		queue, id := unique(odd), "t/"+odd
 		k.push(queue, odd, id)
 		p := k.popIDs(queue, []string{id}, pinned(odd), group(odd))

@@ -8,6 +8,12 @@
 #                   set, stop the pair; answers with the command's exit code
 #   real.sh clean   stop, and remove the built broker
 #
+# For tests, on the running pair:
+#
+#   real.sh psql SQL    run a statement in the broker's database
+#   real.sh db-stop     take PostgreSQL away
+#   real.sh db-start    bring it back
+#
 # The broker is kept in ${XDG_CACHE_HOME:-$HOME/.cache}/queenbridge. Building
 # takes seven minutes of two cores and needs cargo. PostgreSQL is installed
 # with apt-get where its programs are missing. QUEEN_* settings in the
@@ -95,9 +101,8 @@ start_postgres() {
 	echo "$bin" >"$dir/bin"
 	as_postgres "$bin/initdb" -D "$dir/postgres/data" -U postgres -A trust -E UTF8 --no-sync >"$dir/initdb.log" 2>&1 ||
 		die "initdb: $(tail -3 "$dir/initdb.log")"
-	as_postgres "$bin/pg_ctl" -D "$dir/postgres/data" -w -l "$dir/postgres/log" -o "-p $pg_port -c listen_addresses=127.0.0.1 -c unix_socket_directories=$dir/postgres" start >/dev/null ||
-		die "PostgreSQL did not start: see $dir/postgres/log"
 	echo "$pg_port" >"$dir/pg_port"
+	db_start || die "PostgreSQL did not start: see $dir/postgres/log"
 }
 
 start_broker() {
@@ -149,11 +154,36 @@ run_with() {
 	rm "$run"
 	trap stop EXIT
 	QUEEN_REAL_URL=$(start) || exit 1
-	export QUEEN_REAL_URL
+	export QUEEN_REAL_URL QUEEN_REAL_RUN=$run
 	"$@"
 }
 
+# running prints the folder of the running pair.
+running() { [ -f "$run" ] && cat "$run" || die "no broker is running"; }
+
+db_psql() {
+	local dir
+	dir=$(running)
+	"$(cat "$dir/bin")/psql" -h 127.0.0.1 -p "$(cat "$dir/pg_port")" -U postgres -v ON_ERROR_STOP=1 -Atqc "$1"
+}
+
+db_stop() {
+	local dir
+	dir=$(running)
+	as_postgres "$(cat "$dir/bin")/pg_ctl" -D "$dir/postgres/data" -m immediate -w stop >/dev/null
+}
+
+db_start() {
+	local dir
+	dir=$(running)
+	as_postgres "$(cat "$dir/bin")/pg_ctl" -D "$dir/postgres/data" -w -l "$dir/postgres/log" \
+		-o "-p $(cat "$dir/pg_port") -c listen_addresses=127.0.0.1 -c unix_socket_directories=$dir/postgres" start >/dev/null
+}
+
 case ${1:-} in
+psql) db_psql "$2" ;;
+db-stop) db_stop ;;
+db-start) db_start ;;
 run)
 	shift
 	run_with "$@"
@@ -164,7 +194,7 @@ clean)
 	rm -rf "$cache"
 	;;
 *)
-	sed -n '2,16s/^# \{0,1\}//p' "$0" >&2
+	sed -n '2,22s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 	;;
 esac

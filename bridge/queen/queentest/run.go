@@ -93,12 +93,21 @@ func newSuite(t *testing.T, b Broker) *suite {
 	return s
 }
 
-// keepAwake keeps one far timer pending: an idle 1.3.0 fires up to 28 s late
-// without (queen-contract.md §9.1).
+// keepAwake keeps one far timer pending, and waits until one that is due has
+// fired: an idle 1.3.0 fires up to 28 s late, and the far timer keeps its
+// sweeper awake but does not wake it (queen-contract.md §9.1).
 func (s *suite) keepAwake(t *testing.T) {
-	awake := queen.Timer{Queue: unique("awake"), Key: "awake", Partition: "0", Delay: 24 * time.Hour, TransactionID: "awake", Payload: []byte(`0`)}
-	if _, err := s.client.Schedule(t.Context(), []queen.Timer{awake}); err != nil {
+	t.Helper()
+	queue := unique("awake")
+	timer := func(key string, delay time.Duration) queen.Timer {
+		return queen.Timer{Queue: queue, Key: key, Partition: "p", Delay: delay, TransactionID: key, Payload: []byte(`0`)}
+	}
+	if _, err := s.client.Schedule(t.Context(), []queen.Timer{timer("far", 24*time.Hour), timer("due", 0)}); err != nil {
 		t.Fatalf("keep the sweeper awake: %v", err)
+	}
+	p, err := s.client.Pop(t.Context(), request(queue, pinned("p"), waiting(40*time.Second)))
+	if err != nil || len(p.Messages) != 1 {
+		t.Fatalf("no timer fired within 40 s: %v", err)
 	}
 }
 
