@@ -1,0 +1,113 @@
+package devbroker
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// limitPages makes SQLite act as if the disk were full beyond a number of
+// pages.
+func limitPages(t *testing.T, b *Broker, pages int) {
+	t.Helper()
+	s, ok := b.store.(*sqliteStore)
+	if !ok {
+		t.Fatal("not the SQLite store")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.write.ExecContext(context.Background(), fmt.Sprintf("PRAGMA max_page_count = %d", pages)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func send(t *testing.T, b *Broker, method, path, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	b.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body)))
+	return w
+}
+
+// until waits for something that is about to happen.
+func until(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	tick, deadline := time.NewTicker(time.Millisecond), time.After(10*time.Second)
+	defer tick.Stop()
+	for !happened() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func pushText(id string, size int) string {
+	return fmt.Sprintf(`{"items":[{"queue":"q","partition":"p","transactionId":"%s","payload":"%s"}]}`, id, strings.Repeat("x", size))
+}
+
+// When the disk is full every request is refused with the reason, nothing that
+// was refused is known afterwards, and all is well once there is room.
+func TestDiskFull(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b, err := Open(Config{Dir: dir, RetentionInterval: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := send(t, b, "POST", "/api/v1/push", pushText("before", 10)); w.Code != http.StatusCreated {
+		t.Fatal(w.Body)
+	}
+	parked := make(chan int)
+	go func() {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1/pop/queue/empty?wait=true&timeout=60000", nil)
+		b.ServeHTTP(w, r)
+		parked <- w.Code
+	}()
+	until(t, "the pop is parked", func() bool { return parkedPops(b, "empty") > 0 })
+	limitPages(t, b, 1)
+	w := send(t, b, "POST", "/api/v1/push", pushText("lost", 1<<20))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "full") {
+		t.Errorf("push on a full disk = %d %s, want 503 and why", w.Code, w.Body)
+	}
+	if code := <-parked; code != http.StatusServiceUnavailable {
+		t.Errorf("the parked pop = %d, want 503", code)
+	}
+	if w := send(t, b, "POST", "/api/v1/push", pushText("after", 10)); w.Code != http.StatusServiceUnavailable && w.Code != http.StatusCreated {
+		t.Errorf("push after = %d %s", w.Code, w.Body)
+	}
+	limitPages(t, b, 1<<30)
+	until(t, "a round has brought the broker back", func() bool { return send(t, b, "GET", "/health", "").Code == http.StatusOK })
+	for _, when := range []string{"once there is room", "opened again"} {
+		w := send(t, b, "GET", "/api/v1/pop/queue/q?autoAck=true&subscriptionMode=all&consumerGroup="+strings.Fields(when)[0], "")
+		if body := w.Body.String(); !strings.Contains(body, `"before"`) || strings.Contains(body, `"lost"`) {
+			t.Errorf("%s: pop = %d %.300s, want what was stored", when, w.Code, body)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if b, err = Open(Config{Dir: dir}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w := send(t, b, "POST", "/api/v1/push", pushText("lost", 10)); !strings.Contains(w.Body.String(), `"queued"`) {
+		t.Errorf("the refused push sent again = %s, want queued", w.Body)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func parkedPops(b *Broker, queue string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if q := b.st.queues[queue]; q != nil && len(q.groups) > 0 {
+		return q.groups[0].waiting.Len()
+	}
+	return 0
+}
