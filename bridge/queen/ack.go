@@ -112,8 +112,9 @@ func (c *Client) ackCall(ctx context.Context, path string, body *payload, acks [
 		return nil, a.misfit("%d verdicts for %d acks", len(rows), len(acks))
 	}
 	verdicts := make([]AckVerdict, len(rows))
-	for i, row := range rows {
-		if row.TransactionID != nil && *row.TransactionID != acks[i].TransactionID {
+	for i, ack := range acks {
+		row := &rows[i]
+		if row.TransactionID != nil && *row.TransactionID != ack.TransactionID {
 			return nil, a.misfit("verdict %d is of another message", i)
 		}
 		verdicts[i] = AckVerdict{Success: row.Success, Noop: row.Noop, Error: a.foreign(string(row.Error))}

@@ -134,7 +134,7 @@ func TestAckBatchGoesToTheNodesOfItsLeases(t *testing.T) {
 		n := strings.Count(body.String(), `"status"`)
 		_, _ = w.Write([]byte("[" + strings.TrimSuffix(strings.Repeat(`{"success":true},`, n), ",") + "]"))
 	}
-	one, two := newBroker(t, echo), newBroker(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
+	one, two := newBroker(t, echo), newBroker(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	c := client(t, queen.Config{URLs: []string{one.URL, two.URL}})
 	acks := []queen.Ack{ack("a", queen.AckCompleted), ack("b", queen.AckCompleted), ack("c", queen.AckCompleted)}
 	acks[0].Lease.Node, acks[1].Lease.Node, acks[2].Lease.Node = one.URL, two.URL, one.URL

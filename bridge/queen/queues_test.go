@@ -159,7 +159,7 @@ func probed(health string, routes ...string) http.HandlerFunc {
 			_, _ = io.WriteString(w, `{"results":[{"index":0,"op":"get","found":false,"key":"queenbridge-probe"}]}`)
 			return
 		}
-		w.WriteHeader(404)
+		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, `{"error":"Not Found","code":"no_such_route"}`)
 	}
 }
@@ -202,7 +202,7 @@ func TestProbeTellsCredentialsFromCapabilities(t *testing.T) {
 			_, _ = io.WriteString(w, `{"status":"healthy","engine":"segments-rust","version":"1.3.0"}`)
 			return
 		}
-		w.WriteHeader(401)
+		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = io.WriteString(w, `{"error":"Authentication required"}`)
 	})
 	c := client(t, queen.Config{URLs: []string{b.URL}})

@@ -2,7 +2,6 @@ package queen
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -226,26 +225,18 @@ func answered(rows []*transactionItem) (n int) {
 func (p *Prepared) commit(a *answer, kv, timers []*transactionItem) (Commit, error) {
 	done := Commit{Timers: make([]TimerStatus, 0, len(timers)), KV: make([]KVResult, 0, len(kv))}
 	for i, row := range timers {
-		status, err := row.timerRow.status(&p.timers[i])
+		status, err := row.status(&p.timers[i])
 		if err != nil {
 			return Commit{}, a.misfit("timer %d: %v", i, err)
 		}
 		done.Timers = append(done.Timers, status)
 	}
 	for i, row := range kv {
-		result, err := row.kvRow.result(&p.kv[i])
+		result, err := row.result(&p.kv[i])
 		if err != nil {
 			return Commit{}, a.misfit("kv %d: %v", i, err)
 		}
 		done.KV = append(done.KV, result)
 	}
 	return done, nil
-}
-
-// rawOrNil drops a null.
-func rawOrNil(v json.RawMessage) json.RawMessage {
-	if string(v) == "null" {
-		return nil
-	}
-	return v
 }

@@ -121,7 +121,7 @@ func ackWrongLease(k *kit) {
 		k.same("verdict", v, queen.AckVerdict{Error: "invalid or expired lease"})
 	}
 	k.none(queue)
-	k.ack(p, completed, completed, completed, completed, completed)
+	k.complete(p)
 }
 
 func ackExpired(k *kit) {
@@ -146,7 +146,7 @@ func ackStale(k *kit) {
 
 func ackRepeat(k *kit) {
 	_, p := k.five()
-	k.ack(p, completed, completed, completed, completed, completed)
+	k.complete(p)
 	for _, v := range k.tryAck(every(p, completed)) {
 		k.same("verdict", v, queen.AckVerdict{Error: "invalid or expired lease"})
 	}
@@ -161,7 +161,7 @@ func ackUnknown(k *kit) {
 		k.Errorf("verdict %+v, want unresolvable", v)
 	}
 	k.none(queue)
-	k.ack(p, completed, completed, completed, completed, completed)
+	k.complete(p)
 }
 
 // Without a lease the check is skipped: the nack of 2 is lost. This is why the

@@ -119,17 +119,9 @@ func fireOrder(k *kit) {
 	for len(got) < len(want) {
 		p := k.pop(queue, pinned("p"))
 		got = append(got, ids(p)...)
-		k.ack(p, statuses(len(p.Messages), completed)...)
+		k.complete(p)
 	}
 	k.same("order", got, want)
-}
-
-func statuses(n int, s queen.AckStatus) []queen.AckStatus {
-	out := make([]queen.AckStatus, n)
-	for i := range out {
-		out[i] = s
-	}
-	return out
 }
 
 func fireCancelled(k *kit) {
@@ -213,7 +205,7 @@ func fireMany(k *kit) {
 			seen[id]++
 		}
 		if len(p.Messages) > 0 {
-			k.ack(p, statuses(len(p.Messages), completed)...)
+			k.complete(p)
 		}
 		k.Logf("%d of 200 have fired", len(seen))
 		return len(seen) == 200

@@ -88,7 +88,7 @@ func errorsMalformedBody(k *kit) {
 
 func errorsContentType(k *kit) {
 	queue := k.queue()
-	req, err := http.NewRequestWithContext(k.Context(), "POST", k.broker.URL+"/api/v1/push",
+	req, err := http.NewRequestWithContext(k.Context(), http.MethodPost, k.broker.URL+"/api/v1/push",
 		strings.NewReader(`{"items":[{"queue":"`+queue+`","partition":"p","transactionId":"t","payload":1}]}`))
 	k.must(err)
 	req.Header.Set("Content-Type", "text/csv")
@@ -104,7 +104,7 @@ func errorsContentType(k *kit) {
 func errorsBodyLimit(k *kit) {
 	body := `{"items":[{"queue":"q","payload":"` + strings.Repeat("x", 66<<20) + `"}]}`
 	k.eventually("an answer", func() bool {
-		req, err := http.NewRequestWithContext(k.Context(), "POST", k.broker.URL+"/api/v1/push", strings.NewReader(body))
+		req, err := http.NewRequestWithContext(k.Context(), http.MethodPost, k.broker.URL+"/api/v1/push", strings.NewReader(body))
 		k.must(err)
 		req.Close = true
 		res, err := k.bare.RoundTrip(req)
@@ -113,7 +113,7 @@ func errorsBodyLimit(k *kit) {
 		}
 		defer func() { _ = res.Body.Close() }()
 		text, _ := io.ReadAll(res.Body)
-		if res.StatusCode != 413 || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") || !strings.Contains(string(text), "length limit exceeded") {
+		if res.StatusCode != http.StatusRequestEntityTooLarge || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") || !strings.Contains(string(text), "length limit exceeded") {
 			k.Errorf("a body of 66 MiB: %d %s, %s", res.StatusCode, cut(text), res.Header.Get("Content-Type"))
 		}
 		return true

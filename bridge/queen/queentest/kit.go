@@ -1,13 +1,9 @@
 package queentest
 
 import (
-	"bytes"
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -34,88 +30,6 @@ func unique(prefix string) string { return prefix + "-" + strings.ToLower(rand.T
 // patience is how long a case waits for something that must happen.
 const patience = 8 * time.Second
 
-// patientTransport waits out rate limits: only the cases about them use the
-// bare one.
-type patientTransport struct{ next http.RoundTripper }
-
-func (p *patientTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	var body []byte
-	if r.Body != nil {
-		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
-			return nil, err
-		}
-		_ = r.Body.Close()
-	}
-	for {
-		try := r.Clone(r.Context())
-		if r.ContentLength > 0 {
-			try.Body = io.NopCloser(bytes.NewReader(body))
-		}
-		res, err := p.next.RoundTrip(try)
-		if err != nil || res.StatusCode != http.StatusTooManyRequests {
-			return res, err
-		}
-		_ = res.Body.Close()
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-r.Context().Done():
-			return nil, r.Context().Err()
-		}
-	}
-}
-
-// reply is a raw answer.
-type reply struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-func (r reply) String() string { return fmt.Sprintf("%d %s", r.status, cut(r.body)) }
-
-func cut(b []byte) string {
-	if len(b) > 600 {
-		return string(b[:600]) + "…"
-	}
-	return string(b)
-}
-
-// send makes a raw request. body is nil, a string sent as it stands, or
-// anything else as JSON.
-func (k *kit) send(method, path string, body any) reply {
-	k.Helper()
-	return k.sendBy(k.http, method, path, body)
-}
-
-func (k *kit) sendBy(transport http.RoundTripper, method, path string, body any) reply {
-	k.Helper()
-	ctx, cancel := context.WithTimeout(k.Context(), 40*time.Second)
-	defer cancel()
-	var in io.Reader
-	switch b := body.(type) {
-	case nil:
-	case string:
-		in = strings.NewReader(b)
-	default:
-		raw, err := json.Marshal(b)
-		k.must(err)
-		in = bytes.NewReader(raw)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, k.broker.URL+path, in)
-	k.must(err)
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	req.Close = req.ContentLength > 1<<20 // a broker that refuses it may drop the connection
-	res, err := transport.RoundTrip(req)
-	k.must(err)
-	defer func() { _ = res.Body.Close() }()
-	out, err := io.ReadAll(res.Body)
-	k.must(err)
-	return reply{res.StatusCode, res.Header, out}
-}
-
 func (k *kit) must(err error) {
 	k.Helper()
 	if err != nil {
@@ -128,35 +42,6 @@ func (k *kit) same(what string, got, want any) {
 	k.Helper()
 	if d := cmp.Diff(want, got); d != "" {
 		k.Errorf("%s (-want +got):\n%s", what, d)
-	}
-}
-
-// object decodes an answer that must have the status and be an object.
-func (k *kit) object(r reply, status int) obj {
-	k.Helper()
-	var out obj
-	k.decode(r, status, &out)
-	return out
-}
-
-// list decodes an answer that must have the status and be an array of objects.
-func (k *kit) list(r reply, status int) []obj {
-	k.Helper()
-	var out []obj
-	k.decode(r, status, &out)
-	return out
-}
-
-func (k *kit) decode(r reply, status int, out any) {
-	k.Helper()
-	if r.status != status {
-		k.Fatalf("answer %v, want status %d", r, status)
-	}
-	if err := json.Unmarshal(r.body, out); err != nil {
-		k.Fatalf("answer %v: %v", r, err)
-	}
-	if got := r.header.Get("Content-Type"); got != "application/json" {
-		k.Errorf("content type %q", got)
 	}
 }
 
@@ -198,9 +83,10 @@ func dedup(d time.Duration) func(*queen.QueueOptions) {
 // push stores messages with these ids into one partition; each must be queued.
 func (k *kit) push(queue, partition string, ids ...string) {
 	k.Helper()
-	for i, v := range k.tryPush(queue, partition, ids...) {
-		if v.Status != queen.PushQueued {
-			k.Fatalf("push of %s: %+v", ids[i], v)
+	verdicts := k.tryPush(queue, partition, ids...)
+	for i, id := range ids {
+		if verdicts[i].Status != queen.PushQueued {
+			k.Fatalf("push of %s: %+v", id, verdicts[i])
 		}
 	}
 }
@@ -330,6 +216,16 @@ func (k *kit) ack(p queen.Popped, statuses ...queen.AckStatus) {
 	}
 }
 
+// complete settles all messages of a pop as completed.
+func (k *kit) complete(p queen.Popped) {
+	k.Helper()
+	for i, v := range k.tryAck(every(p, completed)) {
+		if !v.Success {
+			k.Fatalf("ack %d: %+v", i, v)
+		}
+	}
+}
+
 func (k *kit) tryAck(acks []queen.Ack) []queen.AckVerdict {
 	k.Helper()
 	v, err := k.client.AckBatch(k.Context(), acks)
@@ -350,14 +246,20 @@ func (k *kit) refused(what string, acks []queen.Ack) {
 // eventually tries until the event has come.
 func (k *kit) eventually(what string, happened func() bool) {
 	k.Helper()
+	k.within(patience, what, happened)
+}
+
+// within is eventually with a bound of its own.
+func (k *kit) within(bound time.Duration, what string, happened func() bool) {
+	k.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(patience); ; <-tick.C {
+	for end := time.Now().Add(bound); ; <-tick.C {
 		if happened() {
 			return
 		}
 		if time.Now().After(end) {
-			k.Fatalf("%s: not within %v", what, patience)
+			k.Fatalf("%s: not within %v", what, bound)
 		}
 	}
 }
@@ -387,18 +289,3 @@ const (
 	retry     = queen.AckRetry
 	dlq       = queen.AckDLQ
 )
-
-// long is eventually with a bound of its own.
-func (k *kit) long(what string, bound time.Duration, happened func() bool) {
-	k.Helper()
-	tick := time.NewTicker(250 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(bound); ; <-tick.C {
-		if happened() {
-			return
-		}
-		if time.Now().After(end) {
-			k.Fatalf("%s: not within %v", what, bound)
-		}
-	}
-}

@@ -63,7 +63,7 @@ func (k *kit) forget(b OldBroker, queue string) {
 	k.push(queue, "probe", "first", "second")
 	p := k.popIDs(queue, []string{"first", "second"}, pinned("probe"), group("probe"), lease(10*time.Minute))
 	b.Forget(k.T, queue)
-	k.long("ids are forgotten", 30*time.Second, func() bool { return k.tryAck(acks(p, completed))[0].Unresolvable() })
+	k.within(30*time.Second, "ids are forgotten", func() bool { return k.tryAck(acks(p, completed))[0].Unresolvable() })
 }
 
 func oldPartial(k *kit, b OldBroker) {
@@ -97,7 +97,7 @@ func oldTransaction(k *kit, b OldBroker) {
 	}
 	unharmed()
 	k.none(queue, pinned("p"))
-	k.ack(p, completed, completed, completed, completed, completed)
+	k.complete(p)
 	k.none(queue, pinned("p"))
 	k.push(queue, "p", "m6")
 	k.popIDs(queue, []string{"m6"}, pinned("p"))
@@ -106,7 +106,7 @@ func oldTransaction(k *kit, b OldBroker) {
 func oldWhole(k *kit, b OldBroker) {
 	queue, p := k.forgotten(b)
 	k.renewed(p.Lease, 2*time.Minute, 1)
-	k.ack(p, completed, completed, completed, completed, completed)
+	k.complete(p)
 	k.push(queue, "p", "m6")
 	k.popIDs(queue, []string{"m6"}, pinned("p"))
 }
@@ -118,11 +118,7 @@ func oldPartitions(k *kit, b OldBroker) {
 	p := k.pop(queue, partitions(10), lease(time.Minute))
 	k.same("messages", len(p.Messages), 4)
 	k.forget(b, queue)
-	for i, v := range k.tryAck(every(p, completed)) {
-		if !v.Success {
-			k.Errorf("ack %d: %+v", i, v)
-		}
-	}
+	k.complete(p)
 	k.renewed(p.Lease, time.Minute, 0)
 }
 
@@ -174,5 +170,5 @@ func oldRiders(k *kit, b OldBroker) {
 	_, p := k.forgotten(b)
 	t, _ := k.riders()
 	k.commit(t) // step one
-	k.ack(p, completed, completed, completed, completed, completed)
+	k.complete(p)
 }

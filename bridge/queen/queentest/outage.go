@@ -78,11 +78,11 @@ func (k *kit) uncertain(what string, err error) {
 
 func (k *kit) back(queue, out string, settle queen.Prepared) {
 	k.Helper()
-	k.long("the broker is healthy", 30*time.Second, func() bool {
+	k.within(30*time.Second, "the broker is healthy", func() bool {
 		h, err := k.client.Health(k.Context())
 		return err == nil && h.Healthy
 	})
-	k.long("the same settle commits under the old lease", 10*time.Second, func() bool {
+	k.within(10*time.Second, "the same settle commits under the old lease", func() bool {
 		_, err := k.client.Commit(k.Context(), settle)
 		if err != nil && !queen.Temporary(err) {
 			k.Fatal(err)
@@ -90,8 +90,8 @@ func (k *kit) back(queue, out string, settle queen.Prepared) {
 		return err == nil
 	})
 	k.push(queue, "p", "new")
-	k.long("the buffered messages appear", 30*time.Second, func() bool { n, err := k.client.Depth(k.Context(), queue, "g"); return err == nil && n == 3 })
+	k.within(30*time.Second, "the buffered messages appear", func() bool { n, err := k.client.Depth(k.Context(), queue, "g"); return err == nil && n == 3 })
 	k.popIDs(queue, []string{"new", "b1", "b2"}) // behind the newer push
 	k.same("push of a buffered id", k.tryPush(queue, "p", "b1")[0].Status, queen.PushDuplicate)
-	k.long("the timer due meanwhile fires", 45*time.Second, func() bool { return len(k.tryPop(out, pinned("p")).Messages) == 1 })
+	k.within(45*time.Second, "the timer due meanwhile fires", func() bool { return len(k.tryPop(out, pinned("p")).Messages) == 1 })
 }

@@ -2,6 +2,7 @@ package queentest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -376,7 +377,9 @@ func wakeAbandoned(k *kit) {
 	case <-time.After(300 * time.Millisecond):
 	}
 	cancel()
-	<-done
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		k.Fatalf("the abandoned pop ended with %v", err)
+	}
 	k.eventually("the broker noticed, and the message comes at once", func() bool {
 		id := unique("m")
 		k.push(queue, "p", id)

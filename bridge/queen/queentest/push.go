@@ -24,6 +24,7 @@ func pushCases() []testCase {
 		{name: "Push/OneBadItemRefusesAll", rule: "queen-contract.md §3", run: pushBadItem},
 		{name: "Push/LongTransactionId", rule: "queen-contract.md §3", run: pushLongID},
 		{name: "Push/OddNames", rule: "queen-contract.md §3 (measured)", run: pushOddNames},
+		{name: "Push/DelAndC1Pass", rule: "package queen, \"Where a real 1.3.0 surprises\"", run: pushC1},
 		{name: "Push/NameTooLongIsLost", rule: "queen-contract.md §1.6, §3 (measured)", run: pushLongName},
 		{name: "Push/MissingIdIsMinted", rule: "queen-contract.md §3", run: pushMintedID},
 		{name: "Push/EmptyPartitionIsItsOwn", rule: "queen-contract.md §3", run: pushEmptyPartition},
@@ -156,7 +157,7 @@ func pushLongID(k *kit) {
 }
 
 func pushOddNames(k *kit) {
-	for _, odd := range []string{"a b/c", "é 漢", "a+b", "a%2Fb?c#d", `q"\`, "..", "a:b,c;d&e=f", "ü🙂", "\x7f\u0085"} {
+	for _, odd := range []string{"a b/c", "é 漢", "a+b", "a%2Fb?c#d", `q"\`, "..", "a:b,c;d&e=f", "ü🙂"} {
 		queue, id := unique(odd), "t/"+odd
 		k.push(queue, odd, id)
 		p := k.popIDs(queue, []string{id}, pinned(odd), group(odd))
@@ -164,6 +165,14 @@ func pushOddNames(k *kit) {
 		k.ack(p, completed)
 		k.gone(queue, odd)
 	}
+}
+
+// Only what is below U+0020 is a control character to a push.
+func pushC1(k *kit) {
+	queue, odd := k.queue(), "a\x7f\u0085b"
+	k.push(queue, odd, odd)
+	k.complete(k.popIDs(queue, []string{odd}, pinned(odd)))
+	k.gone(queue, "g")
 }
 
 func pushLongName(k *kit) {

@@ -21,7 +21,7 @@ func queueCases() []testCase {
 	}
 }
 
-// newQueue makes a name for a queue that the case configures itself.
+// configureRaw configures with options the client does not have.
 func (k *kit) configureRaw(body obj) obj {
 	k.Helper()
 	return k.object(k.send("POST", "/api/v1/configure", body), 200)
@@ -125,7 +125,7 @@ func queueRetention(k *kit) {
 	k.ack(p, completed)
 	// Not by popping: a group that has yet to consume it would keep it.
 	path := "/api/v1/messages/" + p.Messages[0].PartitionID + "/a"
-	k.long("the consumed one is deleted", 20*time.Second, func() bool { return k.send("GET", path, nil).status == 404 })
+	k.within(20*time.Second, "the consumed one is deleted", func() bool { return k.send("GET", path, nil).status == 404 })
 	k.none(queue, pinned("done"), group("another"))
 	k.popIDs(queue, []string{"b"}, pinned("open"))
 }
@@ -150,7 +150,7 @@ func groupSeekEnd(k *kit) {
 
 func groupSeekTime(k *kit) {
 	queue, p := k.five()
-	k.ack(p, completed, completed, completed, completed, completed)
+	k.complete(p)
 	k.object(k.send("POST", "/api/v1/consumer-groups/g/queues/"+queue+"/seek", obj{"timestamp": p.Messages[0].CreatedAt.Add(-time.Minute).Format(time.RFC3339Nano)}), 200)
 	k.popIDs(queue, numbered("m", 5))
 	if r := k.send("POST", "/api/v1/consumer-groups/g/queues/"+queue+"/seek", obj{}); r.status != 400 {

@@ -40,7 +40,7 @@ func real(t *testing.T) queentest.Broker {
 // script runs a command of real.sh, on the pair that QUEEN_REAL_RUN names.
 func script(t *testing.T, args ...string) {
 	t.Helper()
-	if out, err := exec.Command("./real.sh", args...).CombinedOutput(); err != nil { //nolint:gosec // our own script
+	if out, err := exec.Command("./real.sh", args...).CombinedOutput(); err != nil {
 		t.Fatalf("real.sh %s: %v\n%s", args[0], err, out)
 	}
 }

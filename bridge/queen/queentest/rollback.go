@@ -29,14 +29,14 @@ func rollbackCases() []testCase {
 }
 
 // rolledBack commits a transaction that must be refused for a reason.
-func (k *kit) rolledBack(t queen.Transaction, want queen.RollbackReason) *queen.RollbackError {
+func (k *kit) rolledBack(t queen.Transaction, want queen.RollbackReason) queen.RollbackError {
 	k.Helper()
 	_, err := k.client.Commit(k.Context(), prepared(k, t))
 	var e *queen.RollbackError
 	if !errors.As(err, &e) || e.Reason != want {
 		k.Fatalf("Commit() = %v, want a rollback for %s", err, want)
 	}
-	return e
+	return *e
 }
 
 // riders are a push, a key and a timer, and a check that none was committed.
@@ -99,7 +99,7 @@ func rollbackDuplicate(k *kit) {
 	}
 	unharmed()
 	k.none(queue) // the lease stays
-	k.ack(p, completed, completed, completed, completed, completed)
+	k.complete(p)
 }
 
 func rollbackLostKey(k *kit) {
@@ -115,7 +115,7 @@ func rollbackLostKey(k *kit) {
 	k.must(json.Unmarshal(e.Value, &value))
 	k.same("value", value, any(obj{"w": 0.0}))
 	unharmed()
-	k.ack(p, completed, completed, completed, completed, completed)
+	k.complete(p)
 	k.gone(queue, "g")
 }
 
@@ -145,7 +145,7 @@ func rollbackNoGroup(k *kit) {
 	k.none(queue)
 }
 
-// rawTransaction sends one and returns the answer with its status and reason.
+// refusedAs sends a raw transaction that must be refused.
 func (k *kit) refusedAs(what string, body any, status int, reason string) {
 	k.Helper()
 	r := k.send("POST", "/api/v1/transaction", body)
