@@ -82,7 +82,7 @@ func (c *Client) send(ctx context.Context, n *node, k *call) (*answer, error) {
 	defer func() { _ = res.Body.Close() }()
 	body, err := readBounded(res, c.maxAnswer)
 	if errors.Is(err, errTooLarge) {
-		return nil, &BadBodyError{Method: k.method, Path: k.shownPath(), Status: res.StatusCode, TooLarge: true, Err: err}
+		return nil, &BadBodyError{Method: k.method, Path: k.shownPath(), Status: res.StatusCode, TooLarge: true, Err: err, head: body, node: n.name}
 	}
 	if err != nil {
 		return nil, k.failed(n.name, true, fmt.Errorf("read answer: %w", err))
@@ -130,18 +130,22 @@ func neverSent(err error) bool {
 
 var errTooLarge = errors.New("answer too large")
 
+// headSize is what is kept of an answer too large to read.
+const headSize = 64 << 10
+
 // readBounded reads a body of at most limit bytes, into one allocation where
 // the length is known.
 func readBounded(res *http.Response, limit int64) ([]byte, error) {
-	if res.ContentLength > limit {
-		return nil, errTooLarge
-	}
 	var buf bytes.Buffer
+	if res.ContentLength > limit {
+		_, _ = buf.ReadFrom(io.LimitReader(res.Body, headSize)) // what it shows is a courtesy
+		return buf.Bytes(), errTooLarge
+	}
 	// A length is believed up to 1 MiB before its bytes are there.
 	buf.Grow(int(min(max(res.ContentLength, 0), 1<<20)) + bytes.MinRead)
 	n, err := buf.ReadFrom(io.LimitReader(res.Body, limit+1))
 	if err == nil && n > limit {
-		err = errTooLarge
+		return buf.Bytes()[:min(n, headSize)], errTooLarge
 	}
 	return buf.Bytes(), err
 }

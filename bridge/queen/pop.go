@@ -22,6 +22,7 @@ func (c *Client) Pop(ctx context.Context, r PopRequest) (Popped, error) {
 	asked := time.Now()
 	a, err := c.do(ctx, k)
 	if err != nil {
+		r.locate(err)
 		return Popped{}, err
 	}
 	if a.status == http.StatusNoContent { // 0.15 sends a body with it: not looked at
@@ -30,6 +31,21 @@ func (c *Client) Pop(ctx context.Context, r PopRequest) (Popped, error) {
 	p, err := r.read(a)
 	p.Asked = asked
 	return p, err
+}
+
+// locate tells what an answer too large leased, by its head.
+func (r *PopRequest) locate(err error) {
+	var bad *BadBodyError
+	if errors.As(err, &bad) && bad.Status == http.StatusOK {
+		body, _ := decodePop(bad.head)
+		bad.show(body, Lease{ID: body.leaseID, Group: r.Group, Node: bad.node})
+		bad.head = nil
+	}
+}
+
+// show fills in what was read of a pop.
+func (e *BadBodyError) show(body popBody, lease Lease) {
+	e.Lease, e.Partition, e.PartitionID, e.TransactionID = lease, body.partition, body.partitionID, body.firstTransactionID()
 }
 
 // read decodes a pop's answer.
@@ -47,7 +63,7 @@ func (r *PopRequest) read(a *answer) (Popped, error) {
 	switch {
 	case err != nil:
 		bad := a.badBody(err)
-		bad.Lease, bad.Partition, bad.PartitionID, bad.TransactionID = lease, body.partition, body.partitionID, body.firstTransactionID()
+		bad.show(body, lease)
 		return Popped{}, bad
 	case body.failed:
 		return Popped{}, a.misfit("success is false: %s", a.foreign(body.err))

@@ -158,7 +158,10 @@ func TestAnswersAreBounded(t *testing.T) {
 			_, err := c.Pop(t.Context(), popRequest())
 			var bad *queen.BadBodyError
 			if !errors.As(err, &bad) || !bad.TooLarge || !queen.Uncertain(err) || queen.Temporary(err) {
-				t.Errorf("Pop() error = %v; want a *BadBodyError, too large", err)
+				t.Fatalf("Pop() error = %v; want a *BadBodyError, too large", err)
+			}
+			if bad.Lease != (queen.Lease{ID: "L", Group: "g", Node: b.URL}) || bad.PartitionID != "pid" || bad.TransactionID != "a" {
+				t.Errorf("the error tells %+v", bad)
 			}
 		})
 	}
