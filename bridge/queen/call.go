@@ -82,7 +82,7 @@ func (c *Client) send(ctx context.Context, n *node, k *call) (*answer, error) {
 	defer func() { _ = res.Body.Close() }()
 	body, err := readBounded(res, c.maxAnswer)
 	if errors.Is(err, errTooLarge) {
-		return nil, &BadBodyError{Method: k.method, Path: k.shownPath(), Status: res.StatusCode, TooLarge: true, Err: err, head: body, node: n.name}
+		return nil, &BadBodyError{Method: k.method, Path: k.shownPath(), Status: res.StatusCode, TooLarge: true, Err: &oversize{head: body, node: n.name}}
 	}
 	if err != nil {
 		return nil, k.failed(n.name, true, fmt.Errorf("read answer: %w", err))
@@ -129,6 +129,14 @@ func neverSent(err error) bool {
 }
 
 var errTooLarge = errors.New("answer too large")
+
+// oversize is errTooLarge with what was read of the answer.
+type oversize struct {
+	head []byte
+	node string // that gave it
+}
+
+func (*oversize) Error() string { return errTooLarge.Error() }
 
 // headSize is what is kept of an answer too large to read.
 const headSize = 64 << 10

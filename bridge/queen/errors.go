@@ -56,9 +56,6 @@ type BadBodyError struct {
 	Partition     string // the first one claimed
 	PartitionID   string
 	TransactionID string // of the first message
-
-	head []byte // of an answer too large
-	node string // that gave it
 }
 
 func (e *BadBodyError) Error() string {

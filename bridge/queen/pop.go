@@ -36,10 +36,11 @@ func (c *Client) Pop(ctx context.Context, r PopRequest) (Popped, error) {
 // locate tells what an answer too large leased, by its head.
 func (r *PopRequest) locate(err error) {
 	var bad *BadBodyError
-	if errors.As(err, &bad) && bad.Status == http.StatusOK {
-		body, _ := decodePop(bad.head)
-		bad.show(body, Lease{ID: body.leaseID, Group: r.Group, Node: bad.node})
-		bad.head = nil
+	var large *oversize
+	if errors.As(err, &bad) && errors.As(err, &large) && bad.Status == http.StatusOK {
+		body, _ := decodePop(large.head)
+		bad.show(body, Lease{ID: body.leaseID, Group: r.Group, Node: large.node})
+		bad.Err = errTooLarge // the head has served
 	}
 }
 
