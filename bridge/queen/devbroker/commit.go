@@ -212,12 +212,13 @@ func (b *Broker) commitPending(all bool) (left bool) {
 	b.batch, b.inflight = newBatch(), t
 	b.mu.Unlock()
 
-	t.err = b.store.commit(rows)
+	err := b.store.commit(rows)
 
 	b.mu.Lock()
 	b.inflight = nil
-	if t.err != nil {
-		b.fail(t.err)
+	if err != nil {
+		b.fail(err)
+		t.err = b.down
 	} else {
 		b.stored(t)
 	}
@@ -335,7 +336,7 @@ func (q *queue) row() queueRow {
 }
 
 func (p *partition) row() partitionRow {
-	return partitionRow{num: p.num, queue: p.queue.num, id: p.id, name: p.name, created: p.created, first: p.first, next: p.next}
+	return partitionRow{num: p.num, queue: p.queue.num, id: p.id, name: p.name, created: p.created, first: p.first, next: p.next, known: p.known}
 }
 
 func (g *group) row() groupRow {

@@ -12,7 +12,11 @@ func (b *Broker) load() error {
 	b.cache = cache{limit: b.cfg.CacheBytes}
 	b.batch, b.inflight = nil, nil // nothing is noted while loading
 	b.loadQueues(snap)
-	b.loadCursors(snap)
+	parts, err := b.loadIDs()
+	if err != nil {
+		return err
+	}
+	b.loadCursors(parts, snap)
 	b.loadRest(snap)
 	if b.store.durable() {
 		b.batch = newBatch()
@@ -38,27 +42,33 @@ func (b *Broker) loadQueues(snap *snapshot) {
 	for _, r := range snap.parts {
 		b.st.lastNum = max(b.st.lastNum, r.num)
 		if q := queues[r.queue]; q != nil {
-			p := &partition{num: r.num, queue: q, id: r.id, name: r.name, created: r.created, first: r.first, next: r.next}
+			p := &partition{num: r.num, queue: q, id: r.id, name: r.name, created: r.created, first: r.first, next: r.next, known: r.known}
 			b.linkPartition(p)
 		}
 	}
 }
 
-func (b *Broker) loadCursors(snap *snapshot) {
+// loadIDs fills the id index of each partition and returns the partitions by
+// number.
+func (b *Broker) loadIDs() (map[int64]*partition, error) {
 	parts := make(map[int64]*partition, len(b.st.parts))
 	for _, p := range b.st.parts {
 		parts[p.num] = p
 	}
-	for _, r := range snap.ids {
+	err := b.store.ids(func(r idRow) {
 		if p := parts[r.part]; p != nil {
 			p.ids.load(r)
 		}
-	}
+	})
 	for _, p := range parts {
 		p.next = max(p.next, p.ids.next()) // the row is written by retention only
 		p.ids.settleAt(p.next)
 		p.lastPush = p.ids.stored(p.next)
 	}
+	return parts, err
+}
+
+func (b *Broker) loadCursors(parts map[int64]*partition, snap *snapshot) {
 	for _, r := range snap.cursors {
 		p := parts[r.part]
 		if p == nil {

@@ -51,7 +51,15 @@ func (b *Broker) retainPartition(p *partition) {
 	}
 	memory := int64(o.idMemory() / time.Second)
 	p.ids.forget(min(p.youngerThan(now, memory), max(p.consumed(), p.first)))
+	if p.ids.base >= p.known+writeKnown {
+		p.known = p.ids.base
+		b.notePartition(p)
+	}
 }
+
+// writeKnown is how many forgotten ids make it worth writing down that the
+// next start need not read them: this bounds how long a start takes.
+const writeKnown = 4096
 
 // youngerThan is the first known offset stored within the last seconds.
 func (p *partition) youngerThan(now micros, seconds int64) uint64 {

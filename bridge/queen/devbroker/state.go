@@ -75,6 +75,7 @@ type partition struct {
 	id, name    string
 	created     micros
 	first, next uint64 // retained messages are [first, next)
+	known       uint64 // ids.base when it was last written down
 	tail        []*segment
 	ids         idIndex
 	cursors     []*cursor

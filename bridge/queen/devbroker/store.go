@@ -5,8 +5,10 @@ package devbroker
 type store interface {
 	// durable is false where commit and load do nothing.
 	durable() bool
-	// load reads everything but message bytes and timer payloads.
+	// load reads everything but message bytes, ids and timer payloads.
 	load() (*snapshot, error)
+	// ids reads the ids of all messages, by partition and base.
+	ids(row func(idRow)) error
 	// commit stores one batch whole or not at all, and returns when it is on
 	// disk.
 	commit(*changes) error
@@ -26,7 +28,6 @@ type snapshot struct {
 	parts   []partitionRow
 	groups  []groupRow
 	cursors []cursorRow
-	ids     []idRow // ordered by partition and base
 	timers  []timerRow
 	kv      []kvStored
 	dead    []deadLetter
@@ -65,6 +66,7 @@ type partitionRow struct {
 	id, name    string
 	created     micros
 	first, next uint64
+	known       uint64 // ids below it need not be read again
 }
 
 type groupID struct {

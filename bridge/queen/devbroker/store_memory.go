@@ -12,6 +12,7 @@ var errNoStore = errors.New("a memory broker has no store")
 
 func (memoryStore) durable() bool            { return false }
 func (memoryStore) load() (*snapshot, error) { return newSnapshot(), nil }
+func (memoryStore) ids(func(idRow)) error    { return nil }
 func (memoryStore) commit(*changes) error    { return nil }
 func (memoryStore) close() error             { return nil }
 

@@ -62,7 +62,6 @@ func (s *sqliteStore) load() (*snapshot, error) {
 	l.meta()
 	l.queues()
 	l.positions()
-	l.ids()
 	l.timers()
 	l.rest()
 	return l.snap, l.err
@@ -116,9 +115,9 @@ func (l *loading) queues() {
 		l.snap.queues = append(l.snap.queues, q)
 		return json.Unmarshal([]byte(opts), &l.snap.queues[len(l.snap.queues)-1].opts)
 	})
-	l.each("partitions", `SELECT num, queue, id, name, created, first, next FROM part ORDER BY num`, func(scan func(...any) error) error {
+	l.each("partitions", `SELECT num, queue, id, name, created, first, next, known FROM part ORDER BY num`, func(scan func(...any) error) error {
 		var p partitionRow
-		err := scan(&p.num, &p.queue, &p.id, &p.name, &p.created, &p.first, &p.next)
+		err := scan(&p.num, &p.queue, &p.id, &p.name, &p.created, &p.first, &p.next, &p.known)
 		l.snap.parts = append(l.snap.parts, p)
 		return err
 	})
@@ -140,19 +139,30 @@ func (l *loading) positions() {
 		})
 }
 
+// selectIDs reads the ids of every partition from where it says on.
+const selectIDs = `
+SELECT s.part, s.base, s.ids FROM part p JOIN segment s ON s.part = p.num
+WHERE s.base >= coalesce((SELECT max(base) FROM segment WHERE part = p.num AND base <= p.known), 0)
+ORDER BY s.part, s.base`
+
 // ids reads the id index without touching message bytes.
-func (l *loading) ids() {
+func (s *sqliteStore) ids(row func(idRow)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &loading{store: s}
 	var blob sql.RawBytes
-	l.each("ids", `SELECT part, base, ids FROM segment ORDER BY part, base`, func(scan func(...any) error) error {
+	l.each("ids", selectIDs, func(scan func(...any) error) error {
 		var r idRow
 		if err := scan(&r.part, &r.base, &blob); err != nil {
 			return err
 		}
 		var err error
-		r.spans, r.hashes, err = decodeIDs(r.base, blob)
-		l.snap.ids = append(l.snap.ids, r)
+		if r.spans, r.hashes, err = decodeIDs(r.base, blob); err == nil {
+			row(r)
+		}
 		return err
 	})
+	return l.err
 }
 
 func (l *loading) timers() {

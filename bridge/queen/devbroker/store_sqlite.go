@@ -112,7 +112,8 @@ const format = 1
 const schema = `
 CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
 CREATE TABLE queue (num INTEGER PRIMARY KEY, id TEXT, name TEXT, namespace TEXT, task TEXT, created INTEGER, options TEXT);
-CREATE TABLE part (num INTEGER PRIMARY KEY, queue INTEGER, id TEXT, name TEXT, created INTEGER, first INTEGER, next INTEGER);
+CREATE TABLE part (num INTEGER PRIMARY KEY, queue INTEGER, id TEXT, name TEXT, created INTEGER,
+	first INTEGER, next INTEGER, known INTEGER);
 CREATE TABLE grp (queue INTEGER, name TEXT, everything INTEGER, since INTEGER, created INTEGER, PRIMARY KEY (queue, name)) WITHOUT ROWID;
 CREATE TABLE cursor (part INTEGER, grp TEXT, next INTEGER, lease TEXT, until INTEGER, lease_start INTEGER, lease_end INTEGER,
 	retries INTEGER, attempts INTEGER, attempt_at INTEGER, PRIMARY KEY (part, grp)) WITHOUT ROWID;

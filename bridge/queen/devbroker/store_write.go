@@ -12,7 +12,7 @@ import (
 var writeStatements = map[string]string{
 	"version":    `UPDATE meta SET value = ? WHERE key = 'kv_version'`,
 	"queue":      `INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?, ?, ?)`,
-	"part":       `INSERT OR REPLACE INTO part VALUES (?, ?, ?, ?, ?, ?, ?)`,
+	"part":       `INSERT OR REPLACE INTO part VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 	"oldbodies":  `DELETE FROM body WHERE id IN (SELECT body FROM segment WHERE part = ? AND base + count <= ?)`,
 	"oldsegs":    `DELETE FROM segment WHERE part = ? AND base + count <= ?`,
 	"group":      `INSERT OR REPLACE INTO grp VALUES (?, ?, ?, ?, ?)`,
@@ -118,7 +118,7 @@ func (w *writing) rows(c *changes) {
 		w.do("queue", q.num, q.id, q.name, q.namespace, q.task, int64(q.created), string(opts))
 	}
 	for _, p := range c.parts {
-		w.do("part", p.num, p.queue, p.id, p.name, int64(p.created), signed(p.first), signed(p.next))
+		w.do("part", p.num, p.queue, p.id, p.name, int64(p.created), signed(p.first), signed(p.next), signed(p.known))
 		if p.first > 0 {
 			w.do("oldbodies", p.num, signed(p.first))
 			w.do("oldsegs", p.num, signed(p.first))
