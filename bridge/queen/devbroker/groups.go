@@ -178,8 +178,8 @@ func parseSeek(body []byte) (t seekTarget, err error) {
 			if text, err = s.optional(); text == "" {
 				return err
 			}
-			at, bad := time.Parse(time.RFC3339Nano, text)
-			t.at, t.given, t.wrong = microsOf(at), true, bad != nil
+			at, ok := parseTime(text, time.Now())
+			t.at, t.given, t.wrong = microsOf(at), true, !ok
 		default:
 			_, err = s.raw()
 		}

@@ -1,6 +1,9 @@
 package devbroker
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // contact returns the group of a pop on a queue, making it on first contact:
 // from then on its subscription is fixed (queen-contract.md §4).
@@ -49,7 +52,7 @@ func subscription(req *popRequest) (all bool, since micros) {
 	case req.from == "now":
 		return false, req.arrived
 	case req.from != "":
-		if t, err := time.Parse(time.RFC3339Nano, req.from); err == nil {
+		if t, ok := parseTime(req.from, req.arrived.time()); ok {
 			return false, microsOf(t)
 		}
 		return false, req.arrived
@@ -57,6 +60,28 @@ func subscription(req *popRequest) (all bool, since micros) {
 		return false, req.arrived
 	}
 	return true, 0
+}
+
+// parseTime reads a time the way PostgreSQL does, as far as people write them:
+// RFC 3339, with a space, without a zone (UTC), a date alone, and a few words.
+func parseTime(text string, now time.Time) (t time.Time, ok bool) {
+	day := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "epoch":
+		return time.Unix(0, 0), true
+	case "today":
+		return day, true
+	case "yesterday":
+		return day.AddDate(0, 0, -1), true
+	case "tomorrow":
+		return day.AddDate(0, 0, 1), true
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999", time.DateTime, time.DateOnly} {
+		if t, err := time.Parse(layout, strings.TrimSpace(text)); err == nil {
+			return t, true
+		}
+	}
+	return t, false
 }
 
 // firstSince is the first offset of a partition stored at or after a time.
