@@ -52,14 +52,13 @@ func (a *acker) kick(l *lane) {
 		if l.flying > 0 && acks < fullAcks {
 			return
 		}
-		unit := l.waiting[:n:n]
-		l.waiting = l.waiting[n:]
+		unit := l.leave(n)
 		l.flying++
-		a.d.spawn(func() { a.fly(l, unit, acks) })
+		a.d.spawn(func() { a.fly(l, unit) })
 	}
 }
 
-func (a *acker) fly(l *lane, unit []*settlement, n int) {
+func (a *acker) fly(l *lane, unit []*settlement) {
 	landed := sync.OnceFunc(func() {
 		a.mu.Lock()
 		l.flying--
@@ -67,16 +66,21 @@ func (a *acker) fly(l *lane, unit []*settlement, n int) {
 		a.mu.Unlock()
 	})
 	defer landed()
-	a.d.m.settles.WithLabelValues("ack").Observe(float64(n))
+	defer dropOnPanic(a.d.log, unit)
+	a.send(unit, landed)
+}
+
+// send acks until every settlement is answered for good.
+func (a *acker) send(unit []*settlement, landed func()) {
 	ctx := a.d.settling
 	for pause := (backoff{}); len(unit) > 0; {
-		acks := make([]queen.Ack, 0, n)
-		for _, s := range unit {
-			for i := range s.entries {
-				acks = append(acks, s.entries[i].ack)
-			}
-		}
+		acks := acksOf(unit)
+		a.d.m.settles.WithLabelValues("ack").Observe(float64(len(acks)))
 		verdicts, err := a.d.queen.AckBatch(ctx, acks)
+		if err != nil && !queen.Temporary(err) && !queen.Uncertain(err) && !queen.Denied(err) {
+			a.refusedCall(unit, err, landed)
+			return
+		}
 		unit = a.read(unit, verdicts, err)
 		if len(unit) == 0 {
 			return
@@ -89,6 +93,34 @@ func (a *acker) fly(l *lane, unit []*settlement, n int) {
 			return
 		}
 	}
+}
+
+func acksOf(unit []*settlement) []queen.Ack {
+	n := 0
+	for _, s := range unit {
+		n += len(s.entries)
+	}
+	acks := make([]queen.Ack, 0, n)
+	for _, s := range unit {
+		for i := range s.entries {
+			acks = append(acks, s.entries[i].ack)
+		}
+	}
+	return acks
+}
+
+// refusedCall: the call itself was refused for good, because of one of its
+// acks: each settlement on its own.
+func (a *acker) refusedCall(unit []*settlement, err error, landed func()) {
+	if len(unit) > 1 {
+		for i := range unit {
+			a.send(unit[i:i+1], landed)
+		}
+		return
+	}
+	a.d.log.Error("ack refused for good, the messages come again", slog.String(keyRoute, unit[0].r.cfg.Name),
+		slog.String(keyEvent, unit[0].entries[0].ack.TransactionID), slog.Any(keyError, err))
+	unit[0].end(result{verdict: refused})
 }
 
 // read ends the settlements that were answered for good and returns the

@@ -48,8 +48,9 @@ type part struct {
 	mu       sync.Mutex
 	waiting  int
 	running  int
-	begun    time.Time     // the first call
-	settling bool          // no more steps: the settle decides
+	begun    time.Time // the first call
+	settling bool      // no more steps: the settle decides
+	closed   bool
 	timer    *time.Timer   // looks for slow calls
 	answered chan struct{} // closed when the settle is; nil without detached items
 }
@@ -317,6 +318,12 @@ func (p *part) look(d time.Duration) {
 // finish ends a part whose items are all decided: it drops it, gives it back,
 // or settles it.
 func (p *part) finish(now time.Time) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.r.log.Error("panic while settling", slog.Any(keyError, v), stack())
+			p.close(result{verdict: refused})
+		}
+	}()
 	switch {
 	case p.lease.isLost():
 		p.r.m.lost.WithLabelValues(p.r.cfg.Name).Inc()
@@ -340,8 +347,15 @@ func (p *part) untouched() bool {
 	return true
 }
 
-// close ends the part's hold on lease and room.
+// close ends the part's hold on lease and room, once.
 func (p *part) close(result) {
+	p.mu.Lock()
+	again := p.closed
+	p.closed = true
+	p.mu.Unlock()
+	if again {
+		return
+	}
 	if p.answered != nil {
 		close(p.answered)
 	}

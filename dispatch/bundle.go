@@ -31,6 +31,15 @@ type lane struct {
 	flying  int
 }
 
+// leave takes the first n out of those that wait.
+func (l *lane) leave(n int) []*settlement {
+	unit := l.waiting[:n:n]
+	if l.waiting = l.waiting[n:]; len(l.waiting) == 0 {
+		l.waiting = nil // lets go of the array, and of what it holds
+	}
+	return unit
+}
+
 func newBundler(d *Dispatcher) *bundler { return &bundler{d: d, nodes: make(map[string]*lane)} }
 
 // submit hands over a settlement; its end is told through done.
@@ -54,8 +63,7 @@ func (b *bundler) kick(l *lane) {
 		if l.flying > 0 && !full {
 			return
 		}
-		unit := l.waiting[:n:n]
-		l.waiting = l.waiting[n:]
+		unit := l.leave(n)
 		l.flying++
 		b.d.spawn(func() { b.fly(l, unit) })
 	}
@@ -93,13 +101,29 @@ func (b *bundler) fly(l *lane, unit []*settlement) {
 		b.mu.Unlock()
 	})
 	defer landed()
+	defer dropOnPanic(b.d.log, unit)
 	b.settle(b.d.settling, unit, landed)
+}
+
+// dropOnPanic lets go of what a panic left unsettled: it comes again when its
+// lease runs out.
+func dropOnPanic(log *slog.Logger, unit []*settlement) {
+	if p := recover(); p != nil {
+		log.Error("panic while settling", slog.Any(keyError, p), stack())
+		for _, s := range unit {
+			s.tell(result{verdict: refused})
+		}
+	}
 }
 
 // settle commits a unit and tells each settlement its end. stuck is called
 // when the first answer is indefinite: others need not wait for this unit.
 func (b *bundler) settle(ctx context.Context, unit []*settlement, stuck func()) {
 	if len(unit) == 0 {
+		return
+	}
+	if len(unit) == 1 && unit[0].bytes > maxRiderBytes && len(unit[0].entries) > 1 {
+		b.halves(ctx, unit[0], stuck) // Queen would refuse it (64 MiB, in base64)
 		return
 	}
 	var tx queen.Transaction
@@ -132,9 +156,7 @@ func assemble(unit []*settlement, tx *queen.Transaction) (owners []int) {
 	for i, s := range unit {
 		for j := range s.entries {
 			e := &s.entries[j]
-			if e.ack.TransactionID != "" {
-				tx.Acks = append(tx.Acks, e.ack)
-			}
+			tx.Acks = append(tx.Acks, e.ack)
 			if e.timer != nil {
 				tx.Timers = append(tx.Timers, *e.timer)
 			}

@@ -130,7 +130,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	if pool <= 0 {
 		pool = defaultMaxInFlight
 	}
-	d.limiter = newLimiter(pool)
+	d.limiter, d.goroutines.log = newLimiter(pool), d.log
 	d.bundler, d.acker, d.counts = newBundler(d), newAcker(d), &counts{d: d}
 	targets, err := d.newTargets(cfg, pool)
 	if err != nil {
@@ -227,8 +227,17 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	stopCalling()
 	stopSettling()
 	d.goroutines.close()
+	d.closeSenders()
 	d.stopped.Store(true)
 	return nil
+}
+
+func (d *Dispatcher) closeSenders() {
+	for _, r := range d.routes {
+		if c, ok := r.target.sender.(interface{ Close() }); ok {
+			c.Close()
+		}
+	}
 }
 
 // begin starts the pollers. A paused route takes no events, but its dead

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -13,6 +14,7 @@ type goroutines struct {
 	running int
 	closed  bool
 	idle    chan struct{} // closed when nothing runs; nil while nobody waits
+	log     *slog.Logger
 }
 
 // spawn runs f in a goroutine, unless the group is closed.
@@ -30,7 +32,13 @@ func (g *goroutines) spawn(f func()) {
 	}()
 }
 
+// ended notes the end of a goroutine. A panic of our own never ends the
+// process: what it left unsettled comes again when its lease runs out.
+
 func (g *goroutines) ended() {
+	if p := recover(); p != nil {
+		g.log.Error("panic in the dispatcher", slog.Any(keyError, p), stack())
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.running--

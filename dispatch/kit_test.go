@@ -41,6 +41,7 @@ type kit struct {
 // inBubble runs test with a kit. change edits the broker's configuration.
 func inBubble(t *testing.T, change func(*devbroker.Config), test func(*kit)) {
 	t.Helper()
+	outer := t
 	synctest.Test(t, func(t *testing.T) {
 		k := &kit{T: t, fn: newFunction(), logs: &logs{}}
 		cfg := devbroker.Config{Intercept: k.faults.of}
@@ -63,7 +64,7 @@ func inBubble(t *testing.T, change func(*devbroker.Config), test func(*kit)) {
 			if err := broker.Close(); err != nil {
 				t.Error(err)
 			}
-			if t.Failed() && testing.Verbose() {
+			if (t.Failed() || outer.Failed()) && testing.Verbose() {
 				k.logs.dump(os.Stderr)
 			}
 		}()

@@ -46,6 +46,8 @@ type lease struct {
 	ctx, held         context.Context
 	endWaits, endHeld context.CancelCauseFunc
 
+	renewing chan struct{} // holds a token while no renewal is under way
+
 	mu      sync.Mutex
 	expires time.Time // monotonic: counted from before the pop or renewal was sent
 	lost    bool
@@ -55,7 +57,8 @@ type lease struct {
 
 // newLease is a lease of a pop, not kept yet.
 func (r *route) newLease(l queen.Lease, length time.Duration) *lease {
-	k := &lease{Lease: l, length: length, extend: r.d.queen.Extend, spawn: r.d.spawn, base: r.d.settling, log: r.log}
+	k := &lease{Lease: l, length: length, extend: r.d.queen.Extend, spawn: r.d.spawn, base: r.d.settling, log: r.log, renewing: make(chan struct{}, 1)}
+	k.renewing <- struct{}{}
 	k.ctx, k.endWaits = context.WithCancelCause(r.d.taking)
 	k.held, k.endHeld = context.WithCancelCause(r.d.calling)
 	return k
@@ -69,12 +72,23 @@ func (l *lease) start(asked time.Time, parts int) {
 	l.timer = time.AfterFunc(time.Until(asked.Add(l.period())), l.tick)
 }
 
+// keep renews, unless a renewal is under way already.
+func (l *lease) keep() error {
+	select {
+	case <-l.renewing:
+		defer func() { l.renewing <- struct{}{} }()
+		return l.renew(l.base)
+	default:
+		return nil
+	}
+}
+
 func (l *lease) period() time.Duration { return l.length / 3 }
 
 // tick renews in a goroutine of the dispatcher.
 func (l *lease) tick() {
 	l.spawn(func() {
-		err := l.renew(l.base)
+		err := l.keep()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		switch {
@@ -144,8 +158,17 @@ func (l *lease) ensure(ctx context.Context) error {
 	if l.left() > 2*l.period() {
 		return nil
 	}
-	if l.isLost() {
+	select {
+	case <-l.renewing:
+		defer func() { l.renewing <- struct{}{} }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	switch {
+	case l.isLost():
 		return errLeaseLost
+	case l.left() > 2*l.period(): // renewed while we waited
+		return nil
 	}
 	return l.renew(ctx)
 }

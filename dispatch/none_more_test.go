@@ -112,6 +112,9 @@ func TestLostAnswerOfASettleIsAskedAgainAndCallsNobody(t *testing.T) {
 				if n := len(k.graves("r")); n != map[int]int{400: 1}[tt.status] {
 					t.Errorf("%d dead letters", n)
 				}
+				if n := p.metric(t, "dead_letters_total"); n != float64(len(k.graves("r"))) {
+					t.Errorf("dead_letters_total = %v, %d filed", n, len(k.graves("r")))
+				}
 				k.settledAll(r)
 				p.stop()
 			})

@@ -21,7 +21,10 @@ func (b *bundler) forgotten(ctx context.Context, unit []*settlement, stuck func(
 
 // submitTwoSteps settles a batch that holds one id twice.
 func (b *bundler) submitTwoSteps(s *settlement) {
-	b.d.spawn(func() { b.twoSteps(b.d.settling, s, func() {}) })
+	b.d.spawn(func() {
+		defer dropOnPanic(b.d.log, []*settlement{s})
+		b.twoSteps(b.d.settling, s, func() {})
+	})
 }
 
 // twoSteps settles without the fence of a transaction: first the riders alone,

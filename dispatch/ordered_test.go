@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
 	"github.com/queenbridge/queenbridge/bridge/queen/devbroker"
+	"github.com/queenbridge/queenbridge/dispatch"
 )
 
 // inOrder fails unless, in a partition, no event was called before all before
@@ -235,6 +238,9 @@ func TestOrderedSettleWhoseAnswerIsLost(t *testing.T) {
 				if n := len(k.graves("r")); n != map[int]int{400: 1}[tt.status] {
 					t.Errorf("%d dead letters", n)
 				}
+				if last := k.fn.of(`{"p":0,"n":2}`)[0].at.Sub(calls[0].at); last > 4*time.Second {
+					t.Errorf("the event behind was called %v later: a known commit was taken for a lost lease", last)
+				}
 				k.settledAll(r)
 				p.stop()
 			})
@@ -315,5 +321,178 @@ func TestOrderedSlowCallKeepsItsLease(t *testing.T) {
 		k.settledAll(r)
 		a.stop()
 		b.stop()
+	})
+}
+
+// tagged starts a process whose calls carry a tag as their target.
+func (k *kit) tagged(tag string, r bridge.Route) *process {
+	return k.start(func(c *dispatch.Config) {
+		c.NewSender = func(bridge.Target) (dispatch.Sender, error) { return sender{k.fn, tag}, nil }
+	}, r)
+}
+
+func calledBy(calls []call, tag string) []call {
+	return slices.DeleteFunc(calls, func(c call) bool { return c.target != tag })
+}
+
+// A process whose renewals are not answered must not begin a call that could
+// run beside its successor's.
+func TestOrderedCallNeedsMoreThanTwoRenewalsOfLease(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := orderedRoute("r", "q")
+		k.fn.answers(func(ctx context.Context, c call) bridge.Response {
+			return after(ctx, 4*time.Second, bridge.Response{Status: 200})
+		})
+		k.faults.set(func(r *http.Request) devbroker.Fault {
+			if strings.HasSuffix(r.URL.Path, "/extend") || strings.HasPrefix(r.URL.Path, "/api/v1/ack") {
+				return devbroker.Fault{Status: 503}
+			}
+			return devbroker.Fault{}
+		})
+		k.pushOrdered(1, 8)
+		begun := time.Now()
+		a := k.tagged("a", r)
+		k.wait(40 * time.Second)
+		for _, c := range k.fn.all() {
+			// Leases begin at 0s, 15s, 30s; 10s must be left of 15s.
+			if into := c.at.Sub(begun) % (15 * time.Second); into > 5*time.Second {
+				t.Errorf("a call began %v into its lease of 15s", into)
+			}
+		}
+		k.faults.set(nil)
+		k.wait(2 * time.Minute)
+		k.settledAll(r)
+		a.stop()
+	})
+}
+
+// A refused commit means that the lease is lost, known or not: no call more.
+func TestOrderedRefusedCommitEndsTheBatch(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := orderedRoute("r", "q")
+		k.fn.answers(func(ctx context.Context, c call) bridge.Response {
+			return after(ctx, 1100*time.Millisecond, bridge.Response{Status: 200})
+		})
+		k.pushOrdered(1, 8)
+		k.faults.once("/api/v1/pop/queue/q", devbroker.Fault{Lease: 3 * time.Second})
+		begun := time.Now()
+		a := k.tagged("a", r)
+		k.wait(time.Second)
+		b := k.tagged("b", r)
+		k.wait(time.Minute)
+		for _, c := range calledBy(k.fn.all(), "a") {
+			if at := c.at.Sub(begun); at > 3500*time.Millisecond && at < 10*time.Second && len(calledBy(k.fn.all(), "b")) > 0 {
+				t.Errorf("the first process began a call at %v, its lease ended at 3s", at)
+			}
+		}
+		k.settledAll(r)
+		a.stop()
+		b.stop()
+	})
+}
+
+// A stale holder that fails too must not count: the value in Queen is its
+// successor's.
+func TestOrderedCountOfAStaleHolderIsRefused(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := orderedRoute("r", "q")
+		r.Retry.Backoff = []time.Duration{12 * time.Second}
+		k.fn.answers(func(ctx context.Context, c call) bridge.Response {
+			switch len(k.fn.all()) {
+			case 1:
+				return after(ctx, 10*time.Second, bridge.Response{Status: 500})
+			case 2:
+				return bridge.Response{Status: 500}
+			}
+			return bridge.Response{Status: 200}
+		})
+		k.push("q", "p", `{"p":0,"n":0}`)
+		begun, pops := time.Now(), 0
+		k.faults.set(func(r *http.Request) devbroker.Fault {
+			if strings.HasSuffix(r.URL.Path, "/extend") && time.Since(begun) < 12*time.Second {
+				return devbroker.Fault{Status: 503} // the first holder does not learn that its lease is lost
+			}
+			if r.URL.Path == "/api/v1/pop/queue/q" {
+				if pops++; pops == 1 {
+					return devbroker.Fault{Lease: 3 * time.Second}
+				}
+			}
+			return devbroker.Fault{}
+		})
+		p := k.start(nil, r)
+		k.wait(2 * time.Minute)
+		calls := k.fn.all()
+		attempts := []int{}
+		for _, c := range calls {
+			attempts = append(attempts, c.Attempt)
+		}
+		if !slices.Equal(attempts, []int{1, 1, 2}) {
+			t.Errorf("attempts = %v, want 1, 1 (beside a lost lease), 2", attempts)
+		}
+		if gap := calls[2].at.Sub(calls[1].at); gap < 12*time.Second {
+			t.Errorf("the successor's event was called again after %v, its backoff is 12s", gap)
+		}
+		k.settledAll(r)
+		p.stop()
+	})
+}
+
+func TestOrderedStopWhileHeldKeepsWhatIsDone(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r, s := orderedRoute("r", "q"), testRoute("s", "other")
+		k.fn.answers(func(ctx context.Context, c call) bridge.Response {
+			if c.body == `{"hold":1}` && c.n == 1 {
+				return after(ctx, 50*time.Millisecond, bridge.Response{Status: 429, Header: http.Header{"Retry-After": {"8"}}})
+			}
+			return after(ctx, 100*time.Millisecond, bridge.Response{Status: 200})
+		})
+		k.push("other", "p", `{"hold":1}`)
+		k.pushOrdered(1, 3)
+		p := k.start(nil, r, s)
+		k.wait(2 * time.Second)
+		p.stop()
+		p = k.start(nil, r, s)
+		k.wait(2 * time.Minute)
+		if n := len(k.fn.of(`{"p":0,"n":0}`)); n != 1 {
+			t.Errorf("%d calls of what was delivered before the stop, want 1", n)
+		}
+		if n := len(k.fn.all()); n != 5 {
+			t.Errorf("%d calls, want 5", n)
+		}
+		k.settledAll(r)
+		k.settledAll(s)
+		p.stop()
+	})
+}
+
+func TestOrderedIDTwiceBeforeAFailure(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		k.raw("POST", "/api/v1/configure", `{"queue":"q","options":{"dedupWindowSeconds":0}}`)
+		r := orderedRoute("r", "q")
+		k.fn.answers(func(_ context.Context, c call) bridge.Response {
+			if c.body == `{"p":0,"n":3}` && c.n == 1 {
+				return bridge.Response{Status: 500}
+			}
+			return bridge.Response{Status: 200}
+		})
+		for i, id := range []string{"x", "y", "x", "z", "x"} {
+			item := queen.Item{Queue: "q", Partition: "p", TransactionID: id, Payload: fmt.Appendf(nil, `{"p":0,"n":%d}`, i)}
+			if _, err := k.client.Push(k.Context(), []queen.Item{item}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := k.start(nil, r)
+		k.wait(2 * time.Minute)
+		if n := len(k.fn.all()); n != 6 {
+			t.Errorf("%d calls, want 6", n)
+		}
+		inOrder(t, k.fn.all())
+		k.settledAll(r)
+		p.stop()
 	})
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // Sender calls one function. Package dispatch/sendertest holds what any Sender
-// must do, as tests.
+// must do, as tests. A Sender that has a method Close() is closed when Run
+// ends, once per route that uses it.
 type Sender interface {
 	// Send makes one call and returns the answer, whatever its status, or how
 	// the call failed: exactly one of Response.Status and Response.Err is set,

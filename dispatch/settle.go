@@ -54,6 +54,7 @@ type settlement struct {
 	whole bool
 	bytes int // of riders
 	done  func(result)
+	told  bool
 }
 
 // entry is one message of a settlement: its ack and its rider, if any.
@@ -259,12 +260,21 @@ func (r *route) addDead(e *entry, d bridge.Delivery, out bridge.Outcome, nonce s
 	}
 }
 
-// end tells what became of the settlement, once.
+// end counts what was done and tells what became of the settlement.
 func (s *settlement) end(res result) {
-	if res.verdict == committed {
+	if res.verdict == committed && !s.told {
 		s.count()
 	}
-	s.done(res)
+	s.tell(res)
+}
+
+// tell tells what became of the settlement, once: also after a panic somebody
+// waits for it.
+func (s *settlement) tell(res result) {
+	if !s.told {
+		s.told = true
+		s.done(res)
+	}
 }
 
 // count counts what a committed settlement did.

@@ -36,11 +36,11 @@ func (b *bundler) split(ctx context.Context, unit []*settlement, cause error, st
 // refused: a lost answer here may send a retry twice.
 func (b *bundler) halves(ctx context.Context, s *settlement, stuck func()) {
 	n := len(s.entries) / 2
-	front := &settlement{r: s.r, lease: s.lease, entries: s.entries[:n]}
-	back := &settlement{r: s.r, lease: s.lease, entries: s.entries[n:], kv: s.kv, done: s.done}
+	front := &settlement{r: s.r, lease: s.lease, entries: s.entries[:n], bytes: sizeOf(s.entries[:n])}
+	back := &settlement{bytes: sizeOf(s.entries[n:]), r: s.r, lease: s.lease, entries: s.entries[n:], kv: s.kv, done: s.tell}
 	front.done = func(res result) {
 		if res.verdict != committed {
-			s.end(res)
+			s.tell(res)
 			return
 		}
 		b.settle(ctx, []*settlement{back}, stuck)
