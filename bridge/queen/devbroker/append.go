@@ -12,7 +12,7 @@ type parcel struct {
 }
 
 func (p *parcel) add(m message, hash uint64) {
-	p.start = append(p.start, uint32(len(p.blob))) //nolint:gosec // bounded by the body limit
+	p.start = append(p.start, uint32(len(p.blob)))
 	p.blob = appendMessage(p.blob, m)
 	p.hashes = append(p.hashes, hash)
 }

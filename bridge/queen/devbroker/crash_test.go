@@ -89,7 +89,7 @@ type killing struct {
 
 // run serves, loads and kills.
 func (k *killing) run() {
-	cmd := exec.Command(os.Args[0]) //nolint:gosec // this very binary
+	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), crashDir+"="+k.dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -137,7 +137,7 @@ func (k *killing) call(method, path string, body any, into any) (ok bool) {
 	if err != nil {
 		return false
 	}
-	defer resp.Body.Close() //nolint:errcheck // read whole below
+	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode/100 != 2 {
 		return false

@@ -111,7 +111,7 @@ func (w *popWriter) begin() {
 func (w *popWriter) size() int {
 	n := 512
 	for _, cl := range w.delivery.claims {
-		n += int(cl.to-cl.from) * 420 //nolint:gosec // a batch fits in an int
+		n += int(cl.to-cl.from) * 420
 		for _, s := range cl.cached {
 			n += len(s.blob)
 		}

@@ -76,9 +76,9 @@ func (b *Broker) handleMetrics(w http.ResponseWriter, _ *http.Request, _ params)
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	var requests, messages, memory, out jsonObject
-	requests.num("total", int64(g.requests))                                                                  //nolint:gosec // a count
-	messages.num("total", int64(g.pushed)).num("delivered", int64(g.popped)).num("completed", int64(g.acked)) //nolint:gosec // counts
-	memory.num("rss", int64(mem.Sys)).num("heap", int64(mem.HeapAlloc))                                       //nolint:gosec // sizes
+	requests.num("total", int64(g.requests))
+	messages.num("total", int64(g.pushed)).num("delivered", int64(g.popped)).num("completed", int64(g.acked))
+	memory.num("rss", int64(mem.Sys)).num("heap", int64(mem.HeapAlloc))
 	out.num("uptime", int64(time.Since(b.started)/time.Second)).raw("requests", string(requests.bytes()))
 	out.raw("messages", string(messages.bytes())).raw("memory", string(memory.bytes()))
 	out.num("queues", int64(g.queues)).num("partitions", int64(g.partitions))

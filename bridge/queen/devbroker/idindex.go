@@ -62,7 +62,7 @@ func (x *idIndex) place(offset, hash uint64) {
 	for x.table[i] != 0 {
 		i = (i + 1) & mask
 	}
-	x.table[i] = uint32(offset-x.origin) + 1 //nolint:gosec // bounded by insert
+	x.table[i] = uint32(offset-x.origin) + 1
 	x.filled++
 }
 
@@ -115,14 +115,6 @@ func (x *idIndex) lowest(hash, from, to uint64) (offset uint64, ok bool) {
 		}
 	})
 	return offset, ok
-}
-
-// at returns the hash of the message at offset, if it is still known.
-func (x *idIndex) at(offset uint64) (hash uint64, ok bool) {
-	if offset < x.base || offset >= x.next() {
-		return 0, false
-	}
-	return x.hashes[offset-x.base], true
 }
 
 // stored returns when the message at offset was stored, or the earliest time

@@ -6,7 +6,9 @@ func (b *Broker) load() error {
 	if err != nil {
 		return err
 	}
-	b.key = snap.key
+	if b.st == nil { // it never changes, and is read without the lock
+		b.key = snap.key
+	}
 	b.st = newState()
 	b.st.version = snap.version
 	b.cache = cache{limit: b.cfg.CacheBytes}

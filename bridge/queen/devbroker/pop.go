@@ -39,7 +39,7 @@ const (
 // parsePop reads the query of a pop.
 func parsePop(q url.Values) (r popRequest, err error) {
 	p := queryReader{values: q}
-	r.batch = uint64(max(p.number("batch", defaultBatch), 1)) //nolint:gosec // at least 1
+	r.batch = uint64(max(p.number("batch", defaultBatch), 1))
 	autopilot := p.boolean("autopilot")
 	partitions := int64(1)
 	if autopilot {

@@ -152,11 +152,11 @@ var stages = map[string]func(*stage){
 		}
 	},
 
-	"dlq/list by queue":                                                              threeDead,
-	"dlq/replay a dead letter by address":                                            threeDead,
-	"dlq/replay again: not found":                                                    nothing,
-	"dlq/delete a dead letter by address":                                            threeDead,
-	"dlq/dead-lettering a payload with NUL fails":                                    poison,
+	"dlq/list by queue":                           threeDead,
+	"dlq/replay a dead letter by address":         threeDead,
+	"dlq/replay again: not found":                 nothing,
+	"dlq/delete a dead letter by address":         threeDead,
+	"dlq/dead-lettering a payload with NUL fails": poison,
 	"dlq/transaction dead-lettering a payload with NUL: success, but no dead letter": poison,
 
 	"groups/consumer groups (one entry shown)": func(s *stage) {

@@ -51,7 +51,7 @@ func (b *Broker) tallyOf(p *partition) tally {
 	return t
 }
 
-func count(n uint64) int64 { return int64(n) } //nolint:gosec // a number of messages
+func count(n uint64) int64 { return int64(n) }
 
 func (t tally) json() string {
 	var o jsonObject

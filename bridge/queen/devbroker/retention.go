@@ -70,11 +70,6 @@ func (p *partition) youngerThan(now micros, seconds int64) uint64 {
 func (b *Broker) dropCached(p *partition) {
 	for len(p.tail) > 0 && p.tail[0].end() <= p.first && p.tail[0].batch == nil {
 		s := p.tail[0]
-		p.uncache(s)
-		if b.store.durable() {
-			b.cache.bytes -= cost(s)
-			s.blob, s.start = nil, nil
-			b.cache.bytes += cost(s)
-		}
+		p.uncache(s) // a pop may be reading it; the cache lets go of it in turn
 	}
 }

@@ -76,8 +76,8 @@ func decodeMessage(b []byte) (m message, size int, err error) {
 			return m, 0, errCorrupt
 		}
 		at += w
-		*field = b[at : at+int(n)] //nolint:gosec // n is at most len(b)
-		at += int(n)               //nolint:gosec // the same
+		*field = b[at : at+int(n)]
+		at += int(n)
 	}
 	return m, at, nil
 }
@@ -89,7 +89,7 @@ func splitSegment(blob []byte) (start []uint32, err error) {
 		if err != nil {
 			return nil, err
 		}
-		start = append(start, uint32(at)) //nolint:gosec // blobs are bounded by the body limit
+		start = append(start, uint32(at))
 		at += n
 	}
 	return start, nil

@@ -143,8 +143,8 @@ func (b *Broker) resolveOne(c *cursor, hash, from, to uint64) resolved {
 	}
 	if ids.base > from { // leased, and older than the index
 		if hashes, err := b.hashes(c.part, from, min(to, ids.base)); err == nil {
-			if i := slices.Index(hashes, hash); i >= 0 && !b.forgotten(c.part, from+uint64(i)) { //nolint:gosec // an index
-				return resolved{where: inWindow, offset: from + uint64(i)} //nolint:gosec // an index
+			if i := slices.Index(hashes, hash); i >= 0 && !b.forgotten(c.part, from+uint64(i)) {
+				return resolved{where: inWindow, offset: from + uint64(i)}
 			}
 		}
 	}

@@ -51,7 +51,7 @@ type process struct {
 
 func serve(t *testing.T, dir string) *process {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this very binary
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), crashDir+"="+dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -107,7 +107,7 @@ func (p *process) fill(t *testing.T, n int) {
 			body, marks := pushBody(per, min(per, 16))
 			for i := w; i < n/per; i += 8 {
 				number(body, marks, int64(i))
-				req, err := http.NewRequestWithContext(t.Context(), "POST", p.url+"/api/v1/push", strings.NewReader(string(body)))
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/api/v1/push", strings.NewReader(string(body)))
 				if err != nil {
 					t.Error(err)
 					return

@@ -150,14 +150,6 @@ func (p *partition) consumed() uint64 {
 	return lowest
 }
 
-// cached is the first offset whose bytes are in memory.
-func (p *partition) cached() uint64 {
-	if len(p.tail) == 0 {
-		return p.next
-	}
-	return p.tail[0].base
-}
-
 // segmentAt returns the cached segment that holds offset, or nil.
 func (p *partition) segmentAt(offset uint64) *segment {
 	i, ok := slices.BinarySearchFunc(p.tail, offset, func(s *segment, o uint64) int {

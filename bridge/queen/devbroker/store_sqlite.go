@@ -105,11 +105,11 @@ func (c connector) Connect(context.Context) (driver.Conn, error) {
 // Driver returns the driver.
 func (c connector) Driver() driver.Driver { return new(sqlite.Driver) }
 
-// format is the version of the tables below. A broker refuses data of a later
-// one.
+// format is the version of the tables below, which they carry as user_version.
+// A broker refuses data of a later one.
 const format = 1
 
-const schema = `
+const schema = `BEGIN;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
 CREATE TABLE queue (num INTEGER PRIMARY KEY, id TEXT, name TEXT, namespace TEXT, task TEXT, created INTEGER, options TEXT);
 CREATE TABLE part (num INTEGER PRIMARY KEY, queue INTEGER, id TEXT, name TEXT, created INTEGER,
@@ -126,6 +126,7 @@ CREATE TABLE kv (ns TEXT, key TEXT, value BLOB, version INTEGER, modified INTEGE
 CREATE TABLE dead (id TEXT PRIMARY KEY, queue TEXT, queue_num INTEGER, partition TEXT, part_id TEXT, grp TEXT, txn TEXT, message BLOB,
 	text TEXT, retries INTEGER, at INTEGER, data BLOB);
 CREATE TABLE trace (id TEXT PRIMARY KEY, txn TEXT, part TEXT, grp TEXT, event TEXT, names TEXT, data BLOB, at INTEGER);
+PRAGMA user_version = 1;
 `
 
 // migrate makes the tables of a new database and refuses one of a later
@@ -142,8 +143,7 @@ func (s *sqliteStore) migrate(ctx context.Context) error {
 		return fmt.Errorf("the data has format %d, this broker knows formats up to %d", version, format)
 	}
 	key := newSnapshot().key
-	script := "BEGIN;" + schema + fmt.Sprintf("PRAGMA user_version = %d;", format)
-	if _, err := s.write.ExecContext(ctx, script); err != nil {
+	if _, err := s.write.ExecContext(ctx, schema); err != nil {
 		return fmt.Errorf("make the tables: %w", err)
 	}
 	if _, err := s.write.ExecContext(ctx, `INSERT INTO meta VALUES ('hash_key', ?), ('kv_version', 0)`, key.bytes()); err != nil {

@@ -189,8 +189,8 @@ func (w *writing) removals(c *changes) {
 }
 
 // SQLite's integers are signed.
-func signed(n uint64) int64   { return int64(n) }  //nolint:gosec // offsets stay far below
-func unsigned(n int64) uint64 { return uint64(n) } //nolint:gosec // and were never negative
+func signed(n uint64) int64   { return int64(n) }
+func unsigned(n int64) uint64 { return uint64(n) }
 
 // encodeIDs packs when the messages of a row were stored, and the hashes of
 // their ids: the number of spans, each as its distance from the base and its

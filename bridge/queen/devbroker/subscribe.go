@@ -24,10 +24,9 @@ func (b *Broker) contact(q *queue, req *popRequest) *group {
 
 // seed gives a new group its place in a partition there already is.
 func (b *Broker) seed(p *partition, g *group, arrived micros) {
-	next := p.first
+	var next uint64
 	switch {
-	case g.all:
-		next = 0
+	case g.all: // from the first there is
 	case g.since == arrived && p.lastPush <= arrived:
 		next = p.next // what there was before the group's first pop
 	case g.since > p.lastPush:

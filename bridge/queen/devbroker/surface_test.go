@@ -53,7 +53,7 @@ func TestAuthorization(t *testing.T) {
 			t.Fatal(err)
 		}
 		body, _ := io.ReadAll(resp.Body)
-		if resp.StatusCode != 401 || !strings.Contains(string(body), tt.want) {
+		if resp.StatusCode != http.StatusUnauthorized || !strings.Contains(string(body), tt.want) {
 			t.Errorf("%q = %d %s, want 401 %s", tt.header, resp.StatusCode, body, tt.want)
 		}
 	}
@@ -212,10 +212,10 @@ func TestTransactionGuards(t *testing.T) {
 			return obj{"operations": []obj{ack, merge(ack, obj{"partitionId": "22622f9a-69e8-4c70-9ff1-4c4d8647cf50"}), push("new")}, "kv": []obj{good}, "timers": []obj{timer}}
 		}, "ack_rejected"},
 		{"a push without a queue", func(ack obj) obj {
-			return obj{"operations": []obj{ack, obj{"type": "push", "payload": 1}}, "kv": []obj{good}, "timers": []obj{timer}}
+			return obj{"operations": []obj{ack, {"type": "push", "payload": 1}}, "kv": []obj{good}, "timers": []obj{timer}}
 		}, "ack_rejected"},
 		{"no expiry", func(ack obj) obj {
-			return obj{"operations": []obj{ack}, "kv": []obj{good, obj{"op": "put", "ns": "n", "key": "x", "value": 1}}, "timers": []obj{timer}}
+			return obj{"operations": []obj{ack}, "kv": []obj{good, {"op": "put", "ns": "n", "key": "x", "value": 1}}, "timers": []obj{timer}}
 		}, "bad_request"},
 		{"a key twice", func(ack obj) obj {
 			return obj{"operations": []obj{ack}, "kv": []obj{good, good}, "timers": []obj{timer}}
@@ -334,7 +334,7 @@ func TestFaults(t *testing.T) {
 	}
 	fault = devbroker.Fault{Status: 503, Body: `{"error":"unknown","code":"outcome_unknown"}`, RetryAfter: time.Second}
 	resp, err := push("refused")
-	if err != nil || resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" {
+	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" {
 		t.Errorf("503 = %v %v", resp, err)
 	}
 	fault = devbroker.Fault{Buffered: true}
@@ -474,7 +474,7 @@ func TestForgetAfter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer b.Close() //nolint:errcheck // a memory broker
+		defer b.Close()
 		a := &api{t: t, broker: b}
 		a.push("q", "p", "m1", "m2")
 		time.Sleep(901 * time.Second)

@@ -32,7 +32,7 @@ func wakeOne(l *list.List) {
 	if l == nil || l.Len() == 0 {
 		return
 	}
-	w := l.Front().Value.(*waiter) //nolint:errcheck,forcetypeassert // only park adds to these lists
+	w := l.Front().Value.(*waiter)
 	w.leave()
 	w.wake <- struct{}{}
 }

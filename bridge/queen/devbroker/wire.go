@@ -179,7 +179,7 @@ func randomID() string {
 // the system; lease ids name a right but are no secret: the API is guarded by
 // its token.
 func fillRandom(b []byte) {
-	r := rand.Uint64() //nolint:gosec // not a secret, see above
+	r := rand.Uint64()
 	for i := range b[:8] {
 		b[i] = byte(r >> (8 * i))
 	}
