@@ -41,7 +41,7 @@ func (p *program) configSub(name, short string, do func(configfile.Result) error
 			return do(r)
 		},
 	}
-	s.configFlag.bind(c.Flags())
+	s.bindConfig(c.Flags())
 	return c
 }
 

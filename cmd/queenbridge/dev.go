@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -51,7 +52,7 @@ func (p *program) devCommand() *cobra.Command {
 	f.StringVar(&o.ingressAddr, "ingress-addr", "127.0.0.1:8080", "address of the webhook listener")
 	f.StringVar(&o.adminAddr, "admin-addr", "127.0.0.1:8081", "address of /livez, /readyz and /metrics")
 	f.StringVar(&o.queenAddr, "queen-addr", "127.0.0.1:6632", "address of the embedded broker's API")
-	o.logFlags.bind(f)
+	o.bindLog(f)
 	c.MarkFlagsMutuallyExclusive("data", "memory")
 	return c
 }
@@ -78,8 +79,7 @@ func (p *program) dev(ctx context.Context, o devOptions) error {
 	go func() { fnDone <- serveHTTP(fnCtx, fn, newFunction(p.out, o.fail), time.Second) }()
 	err = b.run(ctx, nil)
 	stopFn()
-	<-fnDone
-	return err
+	return errors.Join(err, <-fnDone)
 }
 
 // devBridge is the sample configuration, filled in.

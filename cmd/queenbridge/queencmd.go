@@ -33,7 +33,7 @@ func (p *program) queenCommand() *cobra.Command {
 	c.Flags().StringVar(&o.data, "data", "./queenbridge-data", "directory of the durable store")
 	c.Flags().BoolVar(&o.memory, "memory", false, "keep everything in memory: gone when the process ends")
 	c.MarkFlagsMutuallyExclusive("data", "memory")
-	o.log.bind(c.Flags())
+	o.log.bindLog(c.Flags())
 	return c
 }
 

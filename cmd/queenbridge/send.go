@@ -36,7 +36,7 @@ func (p *program) sendCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.send(cmd.Context(), o) },
 	}
 	f := c.Flags()
-	o.configFlag.bind(f)
+	o.bindConfig(f)
 	f.StringVar(&o.source, "source", "", "a source of the configuration file: its scheme, secret and options are used")
 	f.StringVar(&o.scheme, "scheme", "", "a scheme, instead of a source")
 	f.StringVar(&o.secret, "secret", "", "the secret, with --scheme (QUEENBRIDGE_SEND_SECRET keeps it off the command line)")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -121,7 +122,7 @@ func (b *bridgeProcess) run(ctx context.Context, only []string) error {
 	})
 	err = runServices(ctx, services...)
 	stopAdmin()
-	<-adminDone
+	err = errors.Join(err, <-adminDone)
 	b.log.Info("stopped")
 	return err
 }

@@ -23,19 +23,19 @@ type settings struct {
 
 func (s *settings) bind(fs *pflag.FlagSet) {
 	s.flags = fs
-	s.configFlag.bind(fs)
+	s.bindConfig(fs)
 	fs.StringVar(&s.ingressAddr, "ingress-addr", "", "address of the webhook listener (ingress.addr)")
 	fs.StringVar(&s.adminAddr, "admin-addr", "", "address of /livez, /readyz and /metrics (admin.addr)")
 	fs.StringSliceVar(&s.queenURLs, "queen-urls", nil, "Queen nodes, comma-separated (queen.urls)")
 	fs.StringVar(&s.embedded, "queen-embedded", "", `run the embedded broker: a directory, or "memory" (queen.embedded)`)
 	fs.StringVar(&s.embeddedAddr, "queen-embedded-addr", "", "serve the embedded broker's API there (queen.embedded_addr)")
 	fs.DurationVar(&s.stopTimeout, "stop-timeout", 0, "from SIGTERM to exit (stop_timeout)")
-	s.logFlags.bind(fs)
+	s.bindLog(fs)
 }
 
 // apply lays the flags that were given over a configuration.
 func (s *settings) apply(c *bridge.Config) {
-	s.logFlags.apply(&c.Log)
+	s.applyLog(&c.Log)
 	if s.flags == nil {
 		return
 	}
@@ -55,19 +55,19 @@ func (s *settings) apply(c *bridge.Config) {
 // configFlag names the configuration file.
 type configFlag struct{ config string }
 
-func (f *configFlag) bind(fs *pflag.FlagSet) {
+func (f *configFlag) bindConfig(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.config, "config", "c", "", "configuration file (QUEENBRIDGE_CONFIG, else bridge.yaml)")
 }
 
 // logFlags say how a command logs.
 type logFlags struct{ logLevel, logFormat string }
 
-func (f *logFlags) bind(fs *pflag.FlagSet) {
+func (f *logFlags) bindLog(fs *pflag.FlagSet) {
 	fs.StringVar(&f.logLevel, "log-level", "", "debug, info, warn or error (log.level)")
 	fs.StringVar(&f.logFormat, "log-format", "", "text or json (log.format)")
 }
 
-func (f *logFlags) apply(c *bridge.LogConfig) {
+func (f *logFlags) applyLog(c *bridge.LogConfig) {
 	c.Level = orDefault(f.logLevel, c.Level)
 	c.Format = orDefault(f.logFormat, c.Format)
 }
@@ -82,7 +82,7 @@ func (p *program) logging(f logFlags) (bridge.LogConfig, error) {
 	if v, ok := p.env("QUEENBRIDGE_LOG_FORMAT"); ok {
 		c.Format = v
 	}
-	f.apply(&c)
+	f.applyLog(&c)
 	switch c.Level {
 	case "debug", "info", "warn", "error":
 	default:
