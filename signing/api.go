@@ -1,7 +1,10 @@
 package signing
 
 import (
+	"crypto"
+	"crypto/tls"
 	"net/http"
+	"net/netip"
 	"time"
 )
 
@@ -18,6 +21,12 @@ type Request struct {
 	Body   []byte
 	// Now is the time of receipt; timestamp windows are judged by it.
 	Now time.Time
+	// TLS is the connection the request came over, nil without TLS. Only
+	// scheme mtls looks at it.
+	TLS *tls.ConnectionState
+	// Peer is the other end of the socket. Only scheme mtls looks at it: a
+	// forwarded certificate counts from trusted proxies alone.
+	Peer netip.Addr
 }
 
 // Class says how well a scheme proves its sender.
@@ -56,6 +65,11 @@ const (
 	ReasonMalformedBody      Reason = "malformed_body"
 	ReasonMissingCredential  Reason = "missing_credential"
 	ReasonBadCredential      Reason = "bad_credential"
+	ReasonUnknownKey         Reason = "unknown_key"     // a key id or certificate that is neither pinned nor may be fetched
+	ReasonBadClaim           Reason = "bad_claim"       // a signed token or signature says something else than it must
+	ReasonNotAllowed         Reason = "not_allowed"     // proven, but not from a topic, account or name that was allowed
+	ReasonBadCertificate     Reason = "bad_certificate" // a client certificate that nobody trusted issued, or of another name
+	ReasonUnsupported        Reason = "unsupported"     // an algorithm, version or component this scheme does not take
 )
 
 // Rejection says why a request was not proven. Its text names headers and,
@@ -78,6 +92,17 @@ type Options struct {
 	SchemeOptions map[string]any
 	// PublicURL is the URL given to the provider, without query and fragment.
 	PublicURL string
+
+	// Fetcher gets the public keys of schemes whose providers publish them.
+	// nil: nothing can be fetched, so every key that is not pinned ends in a
+	// [*FetchError]. See [NewFetcher].
+	Fetcher Fetcher
+
+	// ForgeKey is the private key [Forge] signs with where the secrets hold
+	// only the public one; ForgeKeyID is the key id (or certificate URL) it
+	// writes, by default the first of the pinned keys. New ignores both.
+	ForgeKey   crypto.Signer
+	ForgeKeyID string
 }
 
 // Problem is one thing wrong with Options. Path is secrets[0],
@@ -89,6 +114,8 @@ type Answer struct {
 	Status      int
 	Body        string
 	ContentType string
+	// Header are more headers of the answer, nil where there are none.
+	Header http.Header
 }
 
 // Reply is the answer of a handshake.
@@ -97,4 +124,12 @@ type Reply struct {
 	Header      http.Header
 	Body        []byte
 	ContentType string
+	// Surface is a secret the provider handed over in the handshake: the
+	// operator must see it once, to put it into the source's secrets. It must
+	// not be logged or stored elsewhere.
+	Surface string
+	// Confirm is an https URL of the provider that has to be called with GET
+	// once, after the answer is on its way; "" where there is none. The host
+	// has been checked; redirects must not be followed.
+	Confirm string
 }

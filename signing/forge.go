@@ -1,12 +1,15 @@
 package signing
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -20,11 +23,13 @@ type fill struct {
 }
 
 // Forge makes r what the provider would send: it signs r with the newest
-// secret and adds the ids, types and timestamps the provider sends, each only
-// where r has none. It sets r.Header and, where the scheme has something in
-// the query (Twilio's bodySHA256, a token), r.RawQuery. It is an error where
-// a request cannot be made so: with options New refuses, a public key, or a
-// signature that stands inside the body.
+// secret, or with o.ForgeKey where the secrets are public keys, and adds the
+// ids, types and timestamps the provider sends, each only where r has none. It
+// sets r.Header and, where the scheme has something in the query (Twilio's
+// bodySHA256, a token) or in the body (Mailgun, Adyen, Amazon SNS …),
+// r.RawQuery and r.Body. It is an error where a request cannot be made so:
+// with options New refuses, a public key alone, or a body of another shape
+// than the scheme's (see Preset.Sample).
 func Forge(o Options, r *Request) error {
 	v, problems := New(o)
 	if len(problems) > 0 {
@@ -33,18 +38,28 @@ func Forge(o Options, r *Request) error {
 	if r.Header == nil {
 		r.Header = http.Header{}
 	}
-	if v.scheme.forge != nil {
-		v.scheme.forge(r)
-	}
-	setAbsent(r.Header, "Content-Type", "application/json")
-	preset, _ := find(o.Scheme)
-	for _, f := range preset.fills {
+	for _, f := range v.row.fills {
 		f.apply(r.Header)
 	}
-	if err := v.forge(o.Secrets, r); err != nil {
+	v.fillIDs(r.Header)
+	if v.scheme.complete != nil {
+		if err := v.scheme.complete(r); err != nil {
+			return fmt.Errorf("forge a %s request: %w", o.Scheme, err)
+		}
+	}
+	setAbsent(r.Header, "Content-Type", cmp.Or(v.row.SampleType, "application/json"))
+	if err := v.forge(o, r); err != nil {
 		return fmt.Errorf("forge a %s request: %w", o.Scheme, err)
 	}
 	return nil
+}
+
+// fillIDs gives the headers of the transaction id a fresh value each.
+func (v *Verifier) fillIDs(h http.Header) {
+	first, _, _ := strings.Cut(v.row.TransactionID, " | ")
+	for _, name := range expressionHeaders(first) {
+		setAbsent(h, name, uuid())
+	}
 }
 
 func setAbsent(h http.Header, name, value string) {
@@ -64,22 +79,26 @@ func (f fill) apply(h http.Header) {
 	}
 }
 
-func (v *Verifier) forge(secrets []string, r *Request) error {
-	switch v.scheme.kind {
-	case kindNone:
+func (v *Verifier) forge(o Options, r *Request) error {
+	switch kind := v.scheme.kind; {
+	case v.scheme.sign != nil:
+		return v.scheme.sign(v, &input{request: r, url: v.publicURL}, o)
+	case kind == kindNone:
 		return nil
-	case kindToken:
-		return v.forgeToken(secrets[0], r)
-	case kindBasic:
-		r.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(secrets[0])))
+	case kind == kindToken:
+		return v.forgeToken(o.Secrets[0], r)
+	case kind == kindBasic:
+		r.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(o.Secrets[0])))
 		return nil
+	case kind == kindSignature && len(v.keys) > 0:
+		return v.forgeSignature(r, o)
 	}
-	return v.forgeSignature(r)
+	return errors.New("there is no secret to sign with")
 }
 
 func (v *Verifier) forgeToken(secret string, r *Request) error {
 	switch {
-	case v.scheme.query != "":
+	case v.scheme.query != "" && len(v.scheme.headers) == 0:
 		if r.RawQuery != "" {
 			r.RawQuery += "&"
 		}
@@ -94,14 +113,14 @@ func (v *Verifier) forgeToken(secret string, r *Request) error {
 	return nil
 }
 
-func (v *Verifier) forgeSignature(r *Request) error {
+func (v *Verifier) forgeSignature(r *Request, o Options) error {
 	if len(v.scheme.headers) == 0 {
 		return errors.New("the signature stands in the body: sign it there")
 	}
-	if v.keys[0].macs == nil {
-		return errors.New("the secret is a public key: only the provider can sign")
-	}
 	l := &v.layouts[0]
+	for _, q := range v.scheme.require {
+		setAbsent(r.Header, q.header, q.value)
+	}
 	in := input{request: r, url: v.publicURL}
 	if err := v.forgeStamp(&in, l); err != nil {
 		return err
@@ -110,11 +129,31 @@ func (v *Verifier) forgeSignature(r *Request) error {
 	if err != nil {
 		return err
 	}
-	m := v.keys[0].macs.pool.Get().(*mac)
-	defer v.keys[0].macs.pool.Put(m)
-	signature := string(m.sign(message, v.scheme.encoding))
+	signature, err := v.keys[0].sign(message, v.scheme.encoding, o)
+	if err != nil {
+		return err
+	}
 	r.Header.Set(l.headers[0], v.scheme.write(v.keys[0].tag, in.stamp, signature))
 	return nil
+}
+
+// sign is the encoded signature of a message: by the secret, or by the
+// private key where the secret is a public one.
+func (k *key) sign(message []piece, e encoding, o Options) (string, error) {
+	if k.macs != nil {
+		return k.mac(message, e), nil
+	}
+	sig, err := k.algorithm.sign(o.ForgeKey, join(message))
+	return string(e.encode(nil, sig)), err
+}
+
+// forgeKeyID is the key id to write: the one given, or the first that is
+// pinned.
+func (v *Verifier) forgeKeyID(o Options) string {
+	if o.ForgeKeyID != "" || len(v.scheme.pinned) == 0 {
+		return o.ForgeKeyID
+	}
+	return slices.Min(slices.Collect(maps.Keys(v.scheme.pinned)))
 }
 
 // forgeStamp sets the timestamp, or takes the one that is there.
@@ -126,6 +165,10 @@ func (v *Verifier) forgeStamp(in *input, l *layout) error {
 	switch {
 	case v.scheme.stamp.json != "":
 		text, ok := in.valuesOf().JSON(v.scheme.stamp.json)
+		if !ok && l.stampHeader != "" {
+			setAbsent(in.request.Header, l.stampHeader, in.stamp)
+			text, ok = in.request.Header.Get(l.stampHeader), true
+		}
 		if !ok {
 			return fmt.Errorf("the timestamp stands in body field %s: put it there", v.scheme.stamp.json)
 		}

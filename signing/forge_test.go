@@ -102,7 +102,7 @@ func TestForgeErrors(t *testing.T) {
 		options signing.Options
 		want    string
 	}{
-		{signing.Options{Scheme: "paypal"}, "not built yet"},
+		{signing.Options{Scheme: "paypa"}, "is unknown"},
 		{signing.Options{Scheme: "standard-webhooks", Secrets: []string{"whpk_" + rfc8032Public}}, "only the provider can sign"},
 		{signing.Options{Scheme: "hmac", Secrets: []string{"s"}, SchemeOptions: opts("json", "sig", "message", "{query:a}")}, "stands in the body"},
 		{signing.Options{Scheme: "hmac", Secrets: []string{"s"}, SchemeOptions: opts("header", "X", "message", "{query:a}{body}")}, "missing_part"},

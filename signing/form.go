@@ -22,11 +22,14 @@ var (
 // million fields of two bytes would take 160 MB. net/url has the same bound.
 const maxFields = 10_000
 
+// formType is the Content-Type of a form.
+const formType = "application/x-www-form-urlencoded"
+
 // isForm reports whether the request says its body is a form.
 func isForm(h http.Header) bool {
 	value, _ := headerValue(h, "Content-Type")
 	media, _, _ := strings.Cut(value, ";")
-	return strings.EqualFold(trimOWS(media), "application/x-www-form-urlencoded")
+	return strings.EqualFold(trimOWS(media), formType)
 }
 
 // formFields yields the fields of application/x-www-form-urlencoded text in
@@ -81,6 +84,23 @@ func unescape(s string) (string, error) {
 	return string(out), nil
 }
 
+// percentEncode writes every byte as %XX but letters, digits and those of safe.
+func percentEncode(text, safe string) string {
+	const digits = "0123456789ABCDEF"
+	var out strings.Builder
+	for i := range len(text) {
+		c := text[i]
+		if '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || strings.IndexByte(safe, c) >= 0 {
+			out.WriteByte(c)
+			continue
+		}
+		out.WriteByte('%')
+		out.WriteByte(digits[c>>4])
+		out.WriteByte(digits[c&15])
+	}
+	return out.String()
+}
+
 func hexDigit(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':
@@ -116,14 +136,19 @@ func sortedForm(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(fields, func(a, b field) int {
-		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.value, b.value))
-	})
 	text := make([]byte, 0, len(body))
-	for _, f := range slices.Compact(fields) {
+	for _, f := range slices.Compact(sortFields(fields)) {
 		text = append(append(text, f.name...), f.value...)
 	}
 	return text, nil
+}
+
+// sortFields sorts by name, then value.
+func sortFields(fields []field) []field {
+	slices.SortFunc(fields, func(a, b field) int {
+		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.value, b.value))
+	})
+	return fields
 }
 
 // lookupField returns the value of name among the fields that could be

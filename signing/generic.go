@@ -1,24 +1,37 @@
 package signing
 
 import (
+	"fmt"
+	"net/url"
 	"strings"
 )
 
 // hmacOptions reads the generic hmac verifier.
-func hmacOptions(r *reader) scheme {
-	s := scheme{
-		encoding: encoding(r.oneOf("encoding", encodings)),
-		digest:   digest(r.oneOf("digest", digests)),
-		key:      keyForm(r.oneOf("key", keyForms)),
-		message:  "{body}",
+func hmacOptions(r *reader, s *scheme) {
+	s.encoding = encoding(r.oneOf("encoding", encodings))
+	s.digest, s.key = digest(r.oneOf("digest", digests)), keyForm(r.oneOf("key", keyForms))
+	signatureOptions(r, s)
+}
+
+// publicKeyOptions reads the generic public-key verifier: hmac's options, with
+// an algorithm in place of digest and key.
+func publicKeyOptions(r *reader, s *scheme) {
+	if !r.has("algorithm") {
+		r.add(r.at("algorithm"), "is required: one of %s", strings.Join(algorithms, ", "))
 	}
-	hmacSource(r, &s)
-	hmacGrammar(r, &s)
+	s.encoding = encoding(r.oneOf("encoding", encodings))
+	s.algorithm, s.key = algorithm(r.oneOf("algorithm", algorithms)), keyPublic
+	signatureOptions(r, s)
+}
+
+func signatureOptions(r *reader, s *scheme) {
+	s.message = "{body}"
+	hmacSource(r, s)
+	hmacGrammar(r, s)
 	if m := r.text("message"); m != "" {
 		s.message = m
 	}
-	hmacTimestamp(r, &s)
-	return s
+	hmacTimestamp(r, s)
 }
 
 // hmacSource reads where the signature is: exactly one of four keys.
@@ -98,8 +111,7 @@ func hmacTimestamp(r *reader, s *scheme) {
 }
 
 // tokenOptions reads the generic token verifier.
-func tokenOptions(r *reader) scheme {
-	s := scheme{kind: kindToken}
+func tokenOptions(r *reader, s *scheme) {
 	header := headerName(r, "header")
 	s.prefix, s.query, s.json = r.text("prefix"), r.text("query"), jsonPathOption(r, "json")
 	switch set := countSet(r, "header", "query", "json"); {
@@ -113,7 +125,59 @@ func tokenOptions(r *reader) scheme {
 	if header != "" {
 		s.headers = []string{header}
 	}
-	return s
+}
+
+// webTokenOptions reads the generic jwt verifier.
+func webTokenOptions(r *reader, s *scheme) {
+	rules := &s.settings.token
+	rules.header, rules.prefix, rules.expires = "Authorization", "Bearer ", true
+	if name := headerName(r, "header"); name != "" {
+		rules.header = name
+	}
+	switch prefix, set := r.take("prefix"); {
+	case prefix == "":
+		rules.prefix = "" // a header of its own often holds the bare token
+	case set:
+		rules.prefix = r.text("prefix")
+	default:
+		rules.bare = !strings.EqualFold(rules.header, "Authorization")
+	}
+	webTokenAlgorithms(r, s)
+	rules.issuers, rules.audience = r.oneOrMore("issuer"), r.text("audience")
+	rules.maxAge = r.duration("max_age", 0)
+	rules.bodyHash = strings.ReplaceAll(r.text("body_hash_claim"), ".", `\.`)
+	if rules.bodyHash != "" {
+		s.class = Verified
+	}
+}
+
+// webTokenAlgorithms reads which signatures count and where their keys are.
+func webTokenAlgorithms(r *reader, s *scheme) {
+	rules := &s.settings.token
+	if rules.algorithms = r.list("algorithms"); len(rules.algorithms) == 0 && !r.has("algorithms") {
+		r.add(r.at("algorithms"), "is required: a list of HS256, RS256, ES256")
+	}
+	secrets, keys := false, false
+	for i, name := range rules.algorithms {
+		a, known := tokenAlgorithms[name]
+		if !known {
+			r.add(fmt.Sprintf("%s[%d]", r.at("algorithms"), i), "must be HS256, RS256 or ES256, got %q", name)
+		}
+		secrets, keys = secrets || a == "", keys || a != ""
+	}
+	keysOption(r, s)
+	if rules.jwksURL = r.text("jwks_url"); rules.jwksURL != "" {
+		if u, err := url.Parse(rules.jwksURL); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+			r.add(r.at("jwks_url"), "must be an https URL with a host and no user")
+		}
+		s.load = loadFromKeySet
+	}
+	if keys && len(s.pinned) == 0 && (rules.jwksURL == "" || !s.fetchKeys) {
+		r.add(r.at("keys"), "or jwks_url is required for RS256 and ES256: where the public keys are")
+	}
+	if s.key, s.digest, s.encoding = keyUTF8, digestSHA256, encodingBase64URL; !secrets {
+		s.secrets = secretsNone
+	}
 }
 
 func headerName(r *reader, key string) string {

@@ -33,6 +33,22 @@ func (in *input) single(name string) (string, *Rejection) {
 	return value, nil
 }
 
+// needed is single for a header that must be there.
+func (in *input) needed(name string, reason Reason) (string, *Rejection) {
+	value, rej := in.single(name)
+	if rej == nil && value == "" {
+		rej = reject(reason, "%s", name)
+	}
+	return value, rej
+}
+
+// document is the body where it is one JSON object. Unlike values it never
+// looks into a form: what is signed is the body.
+func (in *input) document() (document, bool) {
+	doc, ok := parseDocument(in.request.Body)
+	return doc, ok && doc.raw[0] == '{'
+}
+
 // headerValue returns the trimmed value of a header, and whether it has
 // several that differ. Header keys must be canonical, as net/http makes them.
 func headerValue(h http.Header, name string) (value string, conflict bool) {

@@ -53,8 +53,26 @@ func cutStep(path string) (step, rest string, more bool) {
 // at returns the raw value at a path; false where there is none, or where a
 // key on the way stands twice with different values.
 func (d *document) at(path string) ([]byte, bool) {
-	if path == wholeDocument || len(d.raw) == 0 {
-		return d.raw, len(d.raw) > 0
+	raw, state := d.find(path)
+	return raw, state == present
+}
+
+// lookup is what a path leads to.
+type lookup int
+
+const (
+	missing lookup = iota
+	present
+	ambiguous // a key on the way stands twice with different values
+)
+
+// find is at, with the reason where there is no value.
+func (d *document) find(path string) ([]byte, lookup) {
+	if len(d.raw) == 0 {
+		return nil, missing
+	}
+	if path == wholeDocument {
+		return d.raw, present
 	}
 	value, members := d.raw, d.members
 	for depth, more := 0, true; more; depth++ {
@@ -66,12 +84,15 @@ func (d *document) at(path string) ([]byte, bool) {
 		} else {
 			walk(value, f.visit)
 		}
-		if !f.found || f.conflict || depth == maxPathDepth {
-			return nil, false
+		switch {
+		case f.conflict:
+			return nil, ambiguous
+		case !f.found || depth == maxPathDepth:
+			return nil, missing
 		}
 		value, members = f.value, nil
 	}
-	return value, true
+	return value, present
 }
 
 // finder looks for one member of a container: a key of an object, or an index

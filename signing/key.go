@@ -1,6 +1,7 @@
 package signing
 
 import (
+	"crypto"
 	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha1" //nolint:gosec // some providers still sign with HMAC-SHA1, which is not broken
@@ -14,14 +15,16 @@ import (
 	"sync"
 )
 
-// key checks signatures with one secret. Exactly one of macs and public is
-// set.
+// key checks signatures with one secret: either macs is set, or public and
+// its algorithm.
 type key struct {
 	// tag is the tag or key of the entries this key may check. It pins a
 	// version: a v1a entry never meets a v1 key.
-	tag    string
-	macs   *macPool
-	public ed25519.PublicKey
+	tag       string
+	macs      *macPool
+	raw       []byte // the key of macs, for schemes that use it otherwise too
+	public    crypto.PublicKey
+	algorithm algorithm
 }
 
 // macPool keeps HMAC states of one key: building one costs two hash blocks
@@ -51,14 +54,18 @@ func (d digest) hash() hash.Hash {
 
 // newKey derives the key of one secret.
 func (s *scheme) newKey(secret string) (key, error) {
-	if s.key == keyStandard {
+	switch s.key {
+	case keyStandard:
 		return standardKey(secret)
+	case keyPublic:
+		public, err := newPublicKey(s.algorithm, secret)
+		return key{tag: s.tag, public: public, algorithm: s.algorithm}, err
 	}
 	raw, err := s.key.derive(secret)
 	if err != nil {
 		return key{}, err
 	}
-	return key{tag: s.tag, macs: newMACPool(s.digest, raw)}, nil
+	return key{tag: s.tag, macs: newMACPool(s.digest, raw), raw: raw}, nil
 }
 
 // standardKey pins the version of Standard Webhooks by the form of the
@@ -80,7 +87,7 @@ func standardKey(secret string) (key, error) {
 	if err != nil || len(raw) != ed25519.PublicKeySize {
 		return key{}, errors.New("is no Ed25519 public key: after whpk_ the base64 of exactly 32 bytes is needed")
 	}
-	return key{tag: "v1a", public: raw}, nil
+	return key{tag: "v1a", public: ed25519.PublicKey(raw), algorithm: algEd25519}, nil
 }
 
 // derive turns the text of a secret into the bytes of the key. Its errors
@@ -123,7 +130,7 @@ func (f keyForm) derive(secret string) ([]byte, error) {
 // the message.
 func (k *key) matches(message []piece, found *candidates, e encoding) bool {
 	if k.public != nil {
-		return k.matchesEd25519(message, found, e)
+		return k.matchesPublic(message, found, e)
 	}
 	m := k.macs.pool.Get().(*mac)
 	defer k.macs.pool.Put(m)
@@ -152,13 +159,25 @@ func (m *mac) sign(message []piece, e encoding) []byte {
 	return m.encoded
 }
 
-func (k *key) matchesEd25519(message []piece, found *candidates, e encoding) bool {
+// mac is the encoded MAC of a message.
+func (k *key) mac(message []piece, e encoding) string {
+	m := k.macs.pool.Get().(*mac)
+	defer k.macs.pool.Put(m)
+	return string(m.sign(message, e))
+}
+
+// mac is the encoded MAC of a text by the newest secret.
+func (v *Verifier) mac(text []byte) string {
+	return v.keys[0].mac([]piece{{bytes: text}}, v.scheme.encoding)
+}
+
+func (k *key) matchesPublic(message []piece, found *candidates, e encoding) bool {
 	text := join(message)
 	for _, c := range found.all() {
 		if c.tag != k.tag {
 			continue
 		}
-		if sig, err := e.decode(c.text); err == nil && ed25519.Verify(k.public, text, sig) {
+		if sig, err := e.decode(c.text); err == nil && k.algorithm.verify(k.public, text, sig) {
 			return true
 		}
 	}

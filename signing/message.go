@@ -206,6 +206,9 @@ type piece struct {
 }
 
 func join(message []piece) []byte {
+	if len(message) == 1 && message[0].bytes != nil {
+		return message[0].bytes
+	}
 	var all []byte
 	for _, p := range message {
 		if p.bytes != nil {
@@ -235,6 +238,9 @@ func (t template) resolve(in *input, dst []piece) ([]piece, *Rejection) {
 			}
 			dst = append(dst, p)
 		}
+	}
+	if len(dst) == 0 { // one signature over nothing would fit every request
+		return nil, reject(ReasonMissingPart, "every part of the signed message")
 	}
 	return dst, nil
 }

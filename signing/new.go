@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -19,7 +18,7 @@ func New(o Options) (*Verifier, []Problem) {
 		c.add("scheme", "%s", unknownScheme(o.Scheme))
 		return nil, c.problems
 	}
-	v := &Verifier{scheme: r.describe(&c, o), handshake: r.handshake}
+	v := &Verifier{scheme: r.describe(&c, o), row: r, fetcher: o.Fetcher}
 	v.checkURL(&c, o.PublicURL, r.NeedsURL)
 	v.addSecrets(&c, o)
 	v.addLayouts(&c)
@@ -32,11 +31,13 @@ func New(o Options) (*Verifier, []Problem) {
 func unknownScheme(name string) string {
 	switch {
 	case name == "":
-		return "is required: name the provider, or a generic verifier (hmac, token, basic, none)"
-	case Known(name):
-		return fmt.Sprintf("scheme %q is not built yet in this version", name)
+		return "is required: name the provider, or a generic verifier (hmac, public-key, token, basic, jwt, rfc9421, mtls, none)"
 	}
-	return fmt.Sprintf("scheme %q is unknown%s", name, suggest(name, slices.Concat(names, generics)))
+	names := make([]string, len(table))
+	for i := range table {
+		names[i] = table[i].Name
+	}
+	return fmt.Sprintf("scheme %q is unknown%s", name, suggest(name, names))
 }
 
 // checkURL checks public_url, which is signed as it is written.
@@ -62,14 +63,16 @@ func (v *Verifier) checkURL(c *checklist, text string, needed bool) {
 }
 
 func (v *Verifier) addSecrets(c *checklist, o Options) {
-	if v.scheme.kind == kindNone {
-		if len(o.Secrets) > 0 {
-			c.add("secrets", "scheme none takes no secrets: remove them, or choose a scheme that checks them")
-		}
-		return
-	}
-	if len(o.Secrets) == 0 {
+	switch rule := v.scheme.secrets; {
+	case v.scheme.kind == kindNone && len(o.Secrets) > 0:
+		c.add("secrets", "scheme none takes no secrets: remove them, or choose a scheme that checks them")
+	case rule == secretsNone && len(o.Secrets) > 0:
+		c.add("secrets", "scheme %s takes no secrets with these options: remove them", o.Scheme)
+	case rule == secretsRequired && v.scheme.kind != kindNone && len(o.Secrets) == 0:
 		c.add("secrets", "scheme %s needs at least one secret (scheme none accepts everything)", o.Scheme)
+	}
+	if v.scheme.kind == kindNone || v.scheme.secrets == secretsNone {
+		return
 	}
 	for i, secret := range o.Secrets {
 		if err := v.addSecret(secret); err != nil {
@@ -79,7 +82,11 @@ func (v *Verifier) addSecrets(c *checklist, o Options) {
 }
 
 func (v *Verifier) addSecret(secret string) error {
-	if v.scheme.kind == kindSignature {
+	if v.scheme.account { // not a key: it only buys keys
+		v.accountSecrets = append(v.accountSecrets, secret)
+		return presentKey(secret)
+	}
+	if v.scheme.kind == kindSignature || v.scheme.key != "" {
 		k, err := v.scheme.newKey(secret)
 		v.keys = append(v.keys, k)
 		return err
@@ -111,7 +118,7 @@ func (v *Verifier) addLayouts(c *checklist) {
 		c.add("scheme_options.message", "%s", err)
 		return
 	}
-	v.required = s.stamp.tolerance > 0 || t.has(true, partTimestamp) || s.messages != nil
+	v.required = s.mustStamp || s.stamp.tolerance > 0 || t.has(true, partTimestamp) || s.messages != nil
 	if s.messages == nil {
 		v.class = s.proves(c, t)
 	}

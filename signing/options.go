@@ -88,6 +88,54 @@ func (r *reader) list(key string) []string {
 	return all
 }
 
+// boolean reads true or false.
+func (r *reader) boolean(key string, standard bool) bool {
+	v, ok := r.take(key)
+	if !ok {
+		return standard
+	}
+	switch b := v.(type) {
+	case bool:
+		return b
+	case string: // from a command line
+		if b == "true" || b == "false" {
+			return b == "true"
+		}
+	}
+	r.add(r.at(key), "must be true or false, got %s", quoted(v))
+	return standard
+}
+
+// oneOrMore reads a text or a list of texts.
+func (r *reader) oneOrMore(key string) []string {
+	if _, isText := r.values[key].(string); isText {
+		if s := r.text(key); s != "" {
+			return []string{s}
+		}
+		return nil
+	}
+	return r.list(key)
+}
+
+// texts reads a map of texts that are not empty.
+func (r *reader) texts(key string) map[string]string {
+	v, ok := r.take(key)
+	m, isMap := v.(map[string]any)
+	if ok && !isMap {
+		r.add(r.at(key), "must be a map, got %s", typeName(v))
+	}
+	all := make(map[string]string, len(m))
+	for name, value := range m {
+		s, isText := value.(string)
+		if !isText || s == "" {
+			r.add(r.at(key)+"."+name, "must be text that is not empty, got %s", typeName(value))
+			continue
+		}
+		all[name] = s
+	}
+	return all
+}
+
 // duration reads a Go duration of zero or more.
 func (r *reader) duration(key string, standard time.Duration) time.Duration {
 	v, ok := r.take(key)

@@ -22,11 +22,16 @@ type Preset struct {
 	// separated by " | ", each of h:NAME, b:PATH, i:PATH, f:NAME, q:NAME,
 	// =TEXT, c(…), j(…) or sha(…). Empty for generic verifiers.
 	TransactionID, EventType string
-	// Split is the path of the array whose elements become one event each;
-	// "@this" is the document. Empty means one event.
+	// Split names the array whose elements become one event each: a path, with
+	// "@this" for the document, or words for what no path can say. Empty means
+	// one event. [Verifier.Items] carries it out.
 	Split string
 	// Answer to an accepted request. Status 0 means 200 with an empty body.
+	// Where it depends on the request, [Verifier.Answer] says so.
 	Answer Answer
+	// Refusal is what a request that is not proven must be answered. Status 0
+	// means 401 with any short body; otherwise the answer must be exactly this.
+	Refusal Answer
 	// MaxBody is the largest body in bytes.
 	MaxBody int64
 	// Horizon is how long the provider may resend by itself; 0 means unknown.
@@ -39,9 +44,15 @@ type Preset struct {
 	Methods []string
 	// Handshakes names the handshakes the scheme answers.
 	Handshakes []string
-	// Permanent4xx is true where the provider never sends again what was
-	// answered with 4xx, 429 included.
+	// Permanent4xx is true where the provider may never send again what was
+	// answered with 4xx: a limit is then better answered with 503 than with 429.
 	Permanent4xx bool
+	// Docs says in a line or two what to paste where: the URL at the provider,
+	// and the provider's secret here.
+	Docs string
+	// Sample is a body [Forge] can sign, where a JSON object such as
+	// {"id":"evt_1"} will not do; SampleType is its Content-Type, "" for JSON.
+	Sample, SampleType string
 }
 
 // defaultMaxBody is the body cap of presets without one of their own.
@@ -67,9 +78,10 @@ func Presets() []Preset {
 	return all
 }
 
-// Known reports whether name is a scheme at all, built in this version or not.
+// Known reports whether name is a scheme at all.
 func Known(name string) bool {
-	return slices.Contains(names, name) || slices.Contains(generics, name)
+	_, ok := find(name)
+	return ok
 }
 
 // CredentialHeaders are the headers of a request that carry a credential and
@@ -83,11 +95,15 @@ func (p Preset) CredentialHeaders(o Options) []string {
 	if r, ok := find(p.Name); ok {
 		extra = append(extra, r.credentials...)
 	}
-	switch s.kind {
-	case kindToken:
+	switch {
+	case s.kind == kindToken:
 		return append(extra, s.headers...)
-	case kindBasic:
+	case s.kind == kindBasic:
 		return append(extra, "Authorization")
+	case s.settings.token.header == "Authorization":
+		return append(extra, "Authorization")
+	case s.settings.client.header != "":
+		return append(extra, s.settings.client.header)
 	}
 	return extra
 }
@@ -112,11 +128,19 @@ func (p Preset) KeepHeaders(o Options) []string {
 	if s.kind == kindSignature {
 		keep = append(keep, s.signedHeaders()...)
 	}
+	if r, ok := find(p.Name); ok {
+		keep = append(keep, r.keep...)
+	}
+	if name := s.settings.token.header; name != "" {
+		keep = append(keep, name)
+	}
 	for _, name := range keep {
 		if other, ok := s.alias.rename(name); ok {
 			keep = append(keep, other)
 		}
 	}
+	// Whatever stands in it, it is never stored.
+	keep = slices.DeleteFunc(keep, func(name string) bool { return strings.EqualFold(name, "Authorization") })
 	slices.Sort(keep)
 	return slices.Compact(keep)
 }
@@ -127,7 +151,7 @@ func describe(name string, o Options) (scheme, bool) {
 	if !ok {
 		return scheme{}, false
 	}
-	var c checklist
+	c := checklist{}
 	return r.describe(&c, o), true
 }
 

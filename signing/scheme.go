@@ -1,6 +1,9 @@
 package signing
 
-import "time"
+import (
+	"crypto"
+	"time"
+)
 
 // The words below are those of scheme_options, so a preset's row and a user's
 // hmac options describe the same thing in the same language.
@@ -12,6 +15,7 @@ const (
 	kindToken                 // a value of the request equals a secret
 	kindBasic                 // HTTP Basic authentication
 	kindNone                  // nothing is proven
+	kindCustom                // scheme.prove decides alone
 )
 
 // format is the grammar of the signature header.
@@ -38,6 +42,7 @@ const (
 	keyHex      keyForm = "hex"      // hex
 	keySHA1     keyForm = "sha1"     // SHA-1 of the text
 	keyStandard keyForm = "standard" // whsec (tag v1) or whpk_ base64 (tag v1a)
+	keyPublic   keyForm = "public"   // a public key of scheme.algorithm
 )
 
 var keyForms = []string{"utf8", "whsec", "base64", "hex", "sha1"}
@@ -95,16 +100,77 @@ type scheme struct {
 	message string
 	stamp   stamp
 	stamped bool
+	// mustStamp refuses a request without timestamp even where the signed
+	// message has none.
+	mustStamp bool
+
+	// algorithm is that of public keys; "" is HMAC with digest and key.
+	algorithm algorithm
+	// require are headers that must be there with exactly this value.
+	require []requirement
+	// secrets says whether the scheme takes any; with account they are no
+	// keys but what an account of the provider fetches keys with.
+	secrets secretRule
+	account bool
+	// settings are options beside those of the signature.
+	settings settings
+	// pinned are the public keys of the option keys; fetchKeys allows load to
+	// fetch others.
+	pinned    map[string]crypto.PublicKey
+	fetchKeys bool
+	load      loadFunc
 
 	// alias is a second family of the same headers: a prefix of their names
 	// and what stands in its place. One request uses one family.
 	alias alias
 	// messages replaces the template where no template can say it.
 	messages messageFunc
-	// forge completes a request where the provider sends more than headers
-	// (Forge calls it before signing).
-	forge func(*Request)
-	class Class
+	// prove decides where no declaration can say how.
+	prove proveFunc
+	// complete adds to a request what the provider sends besides headers
+	// (Forge calls it before signing); sign replaces Forge's own signing.
+	complete func(*Request) error
+	sign     signFunc
+	class    Class
+}
+
+// proveFunc proves a request. Its error is a *Rejection or a *FetchError.
+type proveFunc func(v *Verifier, in *input) (Proof, error)
+
+// signFunc signs a request as the provider would.
+type signFunc func(v *Verifier, in *input, o Options) error
+
+// loadFunc fetches the public key of an id whose form has been checked.
+type loadFunc func(v *Verifier, in *input, id string) (crypto.PublicKey, error)
+
+// requirement is a header that must have a value.
+type requirement struct{ header, value string }
+
+// secretRule says whether a scheme takes secrets.
+type secretRule int
+
+const (
+	secretsRequired secretRule = iota
+	secretsOptional
+	secretsNone
+)
+
+// settings are the scheme_options that are no part of a signature.
+type settings struct {
+	armed         bool     // asana, notion: a new secret may be handed over
+	confirm       bool     // aws-sns: subscriptions are confirmed
+	verifyToken   string   // meta: hub.verify_token
+	endpointToken string   // ebay: verification_token
+	publicKey     string   // braintree: the gateway's public key id
+	webhookID     string   // paypal
+	clientID      string   // plaid, ebay: the account that may fetch keys
+	topics        []string // aws-sns: allowed TopicArns
+	clientIDs     []string // adobe-sign: allowed client ids
+	origins       []string // cloudevents, azure-event-grid: allowed origins
+	versions      []string // hubspot: accepted signature versions
+	token         tokenRules
+	message       httpRules
+	client        clientRules
 }
 
 // alias renames headers from one family to another.

@@ -76,18 +76,19 @@ func portVariants(base string) []string {
 }
 
 // twilioForge adds the digest of a body that is no form.
-func twilioForge(r *Request) {
+func twilioForge(r *Request) error {
 	if len(r.Body) > 0 && r.Header.Get("Content-Type") == "" && !bytes.ContainsAny(r.Body[:1], "{[") {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	if isForm(r.Header) || r.Method == http.MethodGet && len(r.Body) == 0 {
-		return
+		return nil
 	}
 	if _, ok := NewValues(r).rawQuery(bodyHashParameter); ok {
-		return
+		return nil
 	}
 	if r.RawQuery != "" {
 		r.RawQuery += "&"
 	}
 	r.RawQuery += bodyHashParameter + "=" + bodySHA256(r)
+	return nil
 }

@@ -94,11 +94,34 @@ func (v *Values) Form(name string) (string, bool) {
 // surrogate (which no UTF-8 can hold) are absent; a NUL in a string stays. A body that is not exactly
 // one JSON document in UTF-8 has no values.
 func (v *Values) JSON(path string) (string, bool) {
+	if name, ok := strings.CutPrefix(path, otherMember); ok {
+		return v.otherThan(name)
+	}
 	raw, ok := v.at(path)
 	if !ok {
 		return "", false
 	}
 	return scalar(raw)
+}
+
+// otherMember is the path of a name instead of a value: @other.x is the name
+// of the document's first member that is not x. Telegram's updates are told
+// apart by it.
+const otherMember = "@other."
+
+func (v *Values) otherThan(name string) (string, bool) {
+	doc, ok := v.at(wholeDocument)
+	if !ok || doc[0] != '{' {
+		return "", false
+	}
+	var other string
+	walk(doc, func(m member) bool {
+		if text, ok := decodeString(m.key); ok && text != name {
+			other = text
+		}
+		return other == ""
+	})
+	return other, other != ""
 }
 
 // Items are the elements of the array at a path, in order; false where there
@@ -141,15 +164,27 @@ func (v *Values) documentText() []byte {
 }
 
 // Item is one element of a batch.
-type Item struct{ raw []byte }
+type Item struct {
+	raw []byte
+	// id and kind stand in for values that lie outside the item, at the paths
+	// @id and @type.
+	id, kind string
+}
 
 // Raw is the item's JSON text as it stands in the body; it must not be
 // changed.
 func (i *Item) Raw() []byte { return i.raw }
 
 // JSON is a scalar inside the item, by the rules of [Values.JSON]; @this is
-// the item.
+// the item. Where the provider's id and type of an item are made of more than
+// the item (Meta), they are at @id and @type.
 func (i *Item) JSON(path string) (string, bool) {
+	switch {
+	case path == itemID && i.id != "":
+		return i.id, true
+	case path == itemKind && i.kind != "":
+		return i.kind, true
+	}
 	doc := document{raw: i.raw}
 	raw, ok := doc.at(path)
 	if !ok {

@@ -6,18 +6,22 @@ import (
 	"time"
 )
 
-// Verifier proves the requests of one source. It is immutable and safe for
-// concurrent use.
+// Verifier proves the requests of one source. It is safe for concurrent use;
+// but for the keys it has fetched it never changes.
 type Verifier struct {
-	scheme    scheme
-	keys      []key
-	tokens    [][32]byte // digests of the secrets of kindToken and kindBasic
-	publicURL string
+	scheme scheme
+	keys   []key
+	tokens [][32]byte // digests of the secrets of kindToken and kindBasic
+	// accountSecrets are what an account may fetch keys with.
+	accountSecrets []string
+	publicURL      string
 	// layouts are the families of header names, the preferred one first.
-	layouts   []layout
-	required  bool // the timestamp must be there
-	class     Class
-	handshake handshakeFunc
+	layouts  []layout
+	required bool // the timestamp must be there
+	class    Class
+	row      *row
+	fetcher  Fetcher
+	parsed   parsedKeys
 }
 
 // layout is where one family of header names has its things.
@@ -35,19 +39,22 @@ type layout struct {
 // signature over any of them is accepted.
 type messageFunc func(in *input) ([][]piece, *Rejection)
 
-// Verify proves r or returns a *[Rejection]. The order is structure,
-// signature, timestamp window, so that an unsigned timestamp tells an
-// attacker nothing.
+// Verify proves r or returns a *[Rejection], or a *[FetchError] where the key
+// could not be had. The order is structure, signature, timestamp window, so
+// that an unsigned timestamp tells an attacker nothing.
 func (v *Verifier) Verify(r *Request) (Proof, error) {
+	in := input{request: r, url: v.publicURL}
 	var proof Proof
 	var rej *Rejection
-	switch v.scheme.kind {
-	case kindNone:
+	switch kind := v.scheme.kind; {
+	case v.scheme.prove != nil:
+		return v.scheme.prove(v, &in)
+	case kind == kindNone:
 		return Proof{Class: Unproven, Secret: -1}, nil
-	case kindSignature:
-		proof, rej = v.verifySignature(r)
+	case kind == kindSignature:
+		proof, rej = v.verifySignature(&in)
 	default:
-		proof, rej = v.verifyCredential(r)
+		proof, rej = v.verifyCredential(&in)
 	}
 	if rej != nil {
 		return Proof{}, rej
@@ -66,18 +73,21 @@ func (v *Verifier) Values(r *Request) *Values {
 	return values
 }
 
-func (v *Verifier) verifySignature(r *Request) (Proof, *Rejection) {
+func (v *Verifier) verifySignature(in *input) (Proof, *Rejection) {
+	r := in.request
 	l := v.layout(r.Header)
-	in := input{request: r, url: v.publicURL}
 	var found candidates
-	if rej := v.collect(&in, l, &found); rej != nil {
+	if rej := v.requirements(in); rej != nil {
 		return Proof{}, rej
 	}
-	at, grain, rej := v.timestamp(&in, l, &found)
+	if rej := v.collect(in, l, &found); rej != nil {
+		return Proof{}, rej
+	}
+	at, grain, rej := v.timestamp(in, l, &found)
 	if rej != nil {
 		return Proof{}, rej
 	}
-	secret, rej := v.matchMessage(&in, l, &found)
+	secret, rej := v.matchMessage(in, l, &found)
 	if rej != nil {
 		return Proof{}, rej
 	}
@@ -92,6 +102,20 @@ func (v *Verifier) verifySignature(r *Request) (Proof, *Rejection) {
 		}
 	}
 	return proof, nil
+}
+
+// requirements checks the headers that must have a fixed value.
+func (v *Verifier) requirements(in *input) *Rejection {
+	for _, q := range v.scheme.require {
+		value, rej := in.single(q.header)
+		if rej != nil {
+			return rej
+		}
+		if value != q.value {
+			return reject(ReasonUnsupported, "%s is not %s", q.header, q.value)
+		}
+	}
+	return nil
 }
 
 // layout chooses the first complete family, so that no request mixes two.
