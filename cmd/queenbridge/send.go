@@ -134,7 +134,7 @@ func (p *program) forge(o sendOptions, options signing.Options, to string) (*sig
 	if err != nil || target.Host == "" {
 		return nil, &usageError{err: fmt.Errorf("--url must be a whole URL such as http://127.0.0.1:8080/in/github, got %q", to)}
 	}
-	body, err := p.body(o)
+	body, err := p.body(o, options.Scheme)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (p *program) forge(o sendOptions, options signing.Options, to string) (*sig
 		Method: o.method, Path: target.EscapedPath(), RawQuery: target.RawQuery,
 		Header: make(http.Header), Body: body, Now: time.Now(),
 	}
-	r.Header.Set("Content-Type", orDefault(o.contentType, contentTypeOf(o)))
+	r.Header.Set("Content-Type", orDefault(o.contentType, contentTypeOf(o, options.Scheme)))
 	for _, h := range o.headers {
 		name, value, ok := strings.Cut(h, ":")
 		if !ok {
@@ -159,14 +159,14 @@ func (p *program) forge(o sendOptions, options signing.Options, to string) (*sig
 // twilioForm is a test event for schemes that sign a form.
 const twilioForm = "MessageSid=SM00000000000000000000000000000001&MessageStatus=delivered&From=%2B14155550100&Body=hello"
 
-func contentTypeOf(o sendOptions) string {
-	if o.scheme == "twilio" && o.data == "" {
+func contentTypeOf(o sendOptions, scheme string) string {
+	if scheme == "twilio" && o.data == "" {
 		return "application/x-www-form-urlencoded"
 	}
 	return "application/json"
 }
 
-func (p *program) body(o sendOptions) ([]byte, error) {
+func (p *program) body(o sendOptions, scheme string) ([]byte, error) {
 	switch {
 	case o.data == "-":
 		return io.ReadAll(p.in)
@@ -178,7 +178,7 @@ func (p *program) body(o sendOptions) ([]byte, error) {
 		return b, nil
 	case o.data != "":
 		return []byte(o.data), nil
-	case o.scheme == "twilio":
+	case scheme == "twilio":
 		return []byte(twilioForm), nil
 	}
 	id := time.Now().UTC().Format("20060102150405.000000")
