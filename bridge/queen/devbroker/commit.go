@@ -267,10 +267,14 @@ func (b *Broker) rows(t *batch) *changes {
 		c.parts = append(c.parts, p.row())
 	}
 	for _, g := range t.groups {
-		c.groups = append(c.groups, g.row())
+		if !g.gone {
+			c.groups = append(c.groups, g.row())
+		}
 	}
 	for _, cur := range t.cursors {
-		c.cursors = append(c.cursors, cur.row())
+		if !cur.group.gone {
+			c.cursors = append(c.cursors, cur.row())
+		}
 	}
 	for _, tr := range t.traces {
 		c.traces = append(c.traces, *tr)

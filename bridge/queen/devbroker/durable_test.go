@@ -182,3 +182,18 @@ func TestDeletedQueueStaysDeleted(t *testing.T) {
 		}
 	}
 }
+
+// A group deleted and made again at once is there after a crash, with its
+// place.
+func TestGroupMadeAgainSurvivesCrash(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a := open(t, devbroker.Config{Dir: dir})
+	a.push("q", "p", "m1", "m2")
+	a.ack(a.pop("/queue/q", "g", ""), "g", "m2 completed")
+	a.do("DELETE", "/api/v1/consumer-groups/g", nil)
+	a.ack(a.pop("/queue/q", "g", "batch=1"), "g", "m1 completed")
+	if got := crash(t, dir).pop("/queue/q", "g", "").txns(); got != "m2" {
+		t.Errorf("popped %q, want m2", got)
+	}
+}

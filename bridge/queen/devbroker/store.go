@@ -34,7 +34,8 @@ type snapshot struct {
 	traces  []trace
 }
 
-// changes is one commit: the rows as they shall be. Removals come last.
+// changes is one commit: the rows as they shall be. Groups are removed before
+// anything is written, the rest after.
 type changes struct {
 	version  int64
 	queues   []queueRow

@@ -81,6 +81,7 @@ func (w *writing) all(c *changes) error {
 	if _, err := w.store.write.ExecContext(w.ctx, `BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
+	w.groupRemovals(c) // first: the same batch may hold a new group of that name
 	w.rows(c)
 	w.messages(c.segments)
 	w.timers(c)
@@ -170,16 +171,19 @@ func (w *writing) timers(c *changes) {
 	}
 }
 
+func (w *writing) groupRemovals(c *changes) {
+	for _, g := range c.noGroups {
+		w.do("nogroup", g.queue, g.name)
+		w.do("nocursors", g.name, g.queue)
+	}
+}
+
 func (w *writing) removals(c *changes) {
 	for _, k := range c.noKV {
 		w.do("nokv", k.namespace, k.key)
 	}
 	for _, id := range c.noDead {
 		w.do("nodead", id)
-	}
-	for _, g := range c.noGroups {
-		w.do("nogroup", g.queue, g.name)
-		w.do("nocursors", g.name, g.queue)
 	}
 	for _, num := range c.noQueues {
 		for _, statement := range []string{"noqbodies", "noqsegs", "noqcursors", "noqparts", "noqgroups", "noqueue"} {

@@ -39,11 +39,16 @@ func (a *api) park(path, group, query string) *parked {
 	return p
 }
 
-// in a bubble: time is fake, and stands still while anything runs.
+// bubble runs a test where time is fake, and stands still while anything runs.
 func bubble(t *testing.T, run func(t *testing.T, a *api)) {
 	t.Helper()
+	bubbleWith(t, devbroker.Config{}, run)
+}
+
+func bubbleWith(t *testing.T, cfg devbroker.Config, run func(t *testing.T, a *api)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b, err := devbroker.Open(devbroker.Config{})
+		b, err := devbroker.Open(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
