@@ -87,7 +87,7 @@ func (a *acker) send(unit []*settlement, landed func()) {
 		}
 		landed() // others need not wait for these
 		a.d.m.resends.Inc()
-		a.d.log.LogAttrs(ctx, slog.LevelWarn, "acks not answered for good, sent again", slog.Int(keyCount, len(acks)), slog.Any(keyError, err))
+		a.d.log.LogAttrs(ctx, pause.level(), "acks not answered for good, sent again", slog.Int(keyCount, len(acks)), slog.Any(keyError, err))
 		if sleep(ctx, pause.next(queen.RetryAfter(err))) != nil {
 			endAll(unit, result{verdict: abandoned})
 			return

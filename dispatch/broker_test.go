@@ -92,7 +92,8 @@ func TestRefusedCredentialsStopTheRouteFromPopping(t *testing.T) {
 		k.push("q", "p", `{"n":0}`)
 		k.wait(time.Second)
 		for i := range 20 {
-			k.push("q", "p", fmt.Sprintf(`{"later":%d}`, i))
+			k.push("q", fmt.Sprint("p", i), fmt.Sprintf(`{"later":%d}`, i))
+			k.wait(time.Millisecond)
 		}
 		k.wait(10 * time.Minute)
 		// The long poll that was parked may still take one.

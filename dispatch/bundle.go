@@ -190,7 +190,7 @@ func (b *bundler) commit(ctx context.Context, tx queen.Transaction, unit []*sett
 		if kind == operators {
 			block(unit, err)
 		}
-		b.d.log.LogAttrs(ctx, slog.LevelWarn, "settle not answered for good, sent again", slog.Int(keyCount, len(tx.Acks)), slog.Any(keyError, err))
+		b.d.log.LogAttrs(ctx, pause.level(), "settle not answered for good, sent again", slog.Int(keyCount, len(tx.Acks)), slog.Any(keyError, err))
 		if sleep(ctx, pause.next(queen.RetryAfter(err))) != nil {
 			return queen.Commit{}, err
 		}
@@ -264,14 +264,16 @@ func refusalText(err error) string {
 // is named, each on its own.
 func (b *bundler) without(ctx context.Context, unit []*settlement, at int, res result, stuck func()) {
 	if len(unit) == 1 {
-		unit[0].end(res)
-		return
+		at = 0
 	}
 	if at < 0 {
 		b.oneByOne(ctx, unit, stuck)
 		return
 	}
-	unit[at].end(res)
+	s := unit[at]
+	s.r.m.lost.WithLabelValues(s.r.cfg.Name).Inc()
+	s.r.log.LogAttrs(ctx, slog.LevelWarn, "settle refused: its lease is lost, or it had committed", slog.Int(keyCount, len(s.entries)))
+	s.end(res)
 	rest := append(append([]*settlement(nil), unit[:at]...), unit[at+1:]...)
 	b.settle(ctx, rest, stuck)
 }
@@ -295,7 +297,20 @@ func (b *bundler) precondition(ctx context.Context, unit []*settlement, err erro
 }
 
 // backoff is the pause before a call is sent again: 100 ms, doubled up to 5 s.
-type backoff struct{ last time.Duration }
+type backoff struct {
+	last time.Duration
+	n    int
+}
+
+// level is Warn for the first pause and then about once a minute: the same
+// trouble is not told every few seconds.
+func (b *backoff) level() slog.Level {
+	b.n++
+	if b.n%16 == 1 {
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
 
 // next is the next pause, at least what the broker asked for.
 func (b *backoff) next(asked time.Duration) time.Duration {

@@ -64,7 +64,7 @@ func (r *route) fileDLQ(ctx context.Context, m *queen.Message, ack queen.Ack) {
 				return
 			}
 		}
-		r.log.LogAttrs(ctx, slog.LevelWarn, "dead letter not filed, trying again", slog.String(keyError, v.Error), slog.Any("cause", err))
+		r.log.LogAttrs(ctx, pause.level(), "dead letter not filed, trying again", slog.String(keyError, v.Error), slog.Any("cause", err))
 		if sleep(ctx, pause.next(queen.RetryAfter(err))) != nil {
 			return
 		}
@@ -130,7 +130,7 @@ func (r *route) moveOn(ctx context.Context, m *queen.Message, ack queen.Ack) {
 		if err == nil {
 			err = fmt.Errorf("the push was answered %v", verdicts)
 		}
-		r.log.LogAttrs(ctx, slog.LevelWarn, "dead letter not moved on, trying again", slog.Any(keyError, err))
+		r.log.LogAttrs(ctx, pause.level(), "dead letter not moved on, trying again", slog.Any(keyError, err))
 		if sleep(ctx, pause.next(queen.RetryAfter(err))) != nil {
 			return
 		}

@@ -84,13 +84,21 @@ func (o *ordered) load() bool {
 	for pause := (backoff{}); ; {
 		t, err := o.r.d.counts.read(o.lease.ctx, o.key)
 		if err == nil {
+			o.r.status.unblock()
 			o.tally = t
 			return true
 		}
-		if o.lease.ctx.Err() != nil || o.lease.left() <= 0 {
+		if errors.Is(err, errStopping) {
+			o.giveBack()
 			return false
 		}
-		o.r.log.LogAttrs(o.lease.ctx, slog.LevelWarn, "attempt count not read, trying again", slog.Any(keyError, err))
+		if o.lease.ctx.Err() != nil {
+			return false
+		}
+		if queen.Denied(err) {
+			o.r.status.block(err)
+		}
+		o.r.log.LogAttrs(o.lease.ctx, pause.level(), "attempt count not read, trying again", slog.Any(keyError, err))
 		if sleep(o.lease.ctx, pause.next(queen.RetryAfter(err))) != nil {
 			return false
 		}
