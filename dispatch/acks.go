@@ -85,7 +85,7 @@ func (a *acker) send(unit []*settlement, landed func()) {
 		if len(unit) == 0 {
 			return
 		}
-		landed() // others need not wait for these
+		pause.tell(landed) // others need not wait for these
 		a.d.m.resends.Inc()
 		a.d.log.LogAttrs(ctx, pause.level(), "acks not answered for good, sent again", slog.Int(keyCount, len(acks)), slog.Any(keyError, err))
 		if sleep(ctx, pause.next(queen.RetryAfter(err))) != nil {

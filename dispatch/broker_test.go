@@ -2,9 +2,11 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -355,6 +357,81 @@ func TestTimersDroppedInSilenceAreScheduledAgain(t *testing.T) {
 		if n := len(k.fn.all()); n != 2 || !k.logs.has("dropped the timers") {
 			t.Errorf("%d calls, want the retry although the answer showed no timer", n)
 		}
+		p.stop()
+	})
+}
+
+// refusing is a Queen whose ack calls are refused for good when they hold one
+// id.
+type refusing struct {
+	dispatch.Queen
+	id string
+}
+
+func (q refusing) AckBatch(ctx context.Context, acks []queen.Ack) ([]queen.AckVerdict, error) {
+	for _, a := range acks {
+		if a.TransactionID == q.id {
+			return nil, errors.New("an ack nobody can send")
+		}
+	}
+	return q.Queen.AckBatch(ctx, acks)
+}
+
+func TestImpossibleAckTakesNothingFromTheOthers(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := testRoute("r", "q")
+		for i := range 20 {
+			k.push("q", fmt.Sprint("p", i), fmt.Sprintf(`{"n":%d}`, i))
+		}
+		p := k.start(func(c *dispatch.Config) { c.Queen = refusing{c.Queen, `t:{"n":7}`} }, r)
+		k.wait(30 * time.Second)
+		if n := k.depth("q", "r"); n != 1 {
+			t.Errorf("%d messages left, want the one that cannot be acked", n)
+		}
+		k.wait(2 * time.Minute)
+		if n := len(k.fn.of(`{"n":8}`)); n != 1 {
+			t.Errorf("%d calls of its neighbour, want 1", n)
+		}
+		p.stop()
+	})
+}
+
+// During an outage settles wait for each other, and go out together after it.
+func TestOutageIsNotFollowedByAFlood(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := testRoute("r", "q")
+		k.fn.answers(func(ctx context.Context, c call) bridge.Response {
+			return after(ctx, time.Duration(c.at.UnixNano()%97)*time.Millisecond, bridge.Response{Status: []int{500, 200}[min(c.n-1, 1)]})
+		})
+		var back atomic.Bool
+		sent := 0
+		k.faults.set(func(r *http.Request) devbroker.Fault {
+			switch {
+			case r.URL.Path != "/api/v1/transaction":
+			case !back.Load():
+				return devbroker.Fault{Status: 500}
+			default:
+				sent++
+			}
+			return devbroker.Fault{}
+		})
+		p := k.start(nil, r)
+		for i := range 100 {
+			k.push("q", fmt.Sprint("p", i), fmt.Sprintf(`{"n":%d}`, i))
+			k.wait(100 * time.Millisecond)
+		}
+		back.Store(true)
+		k.wait(4 * time.Second)
+		if sent == 0 || sent > 15 {
+			t.Errorf("%d transactions after an outage with 100 settles, want few", sent)
+		}
+		k.wait(time.Minute)
+		if n := len(k.fn.all()); n != 200 {
+			t.Errorf("%d calls, want 200", n)
+		}
+		k.settledAll(r)
 		p.stop()
 	})
 }

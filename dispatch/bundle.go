@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/queenbridge/queenbridge/bridge/queen"
 )
@@ -117,7 +116,8 @@ func dropOnPanic(log *slog.Logger, unit []*settlement) {
 }
 
 // settle commits a unit and tells each settlement its end. stuck is called
-// when the first answer is indefinite: others need not wait for this unit.
+// when no answer has been definite for a while: others need not wait for this
+// unit.
 func (b *bundler) settle(ctx context.Context, unit []*settlement, stuck func()) {
 	if len(unit) == 0 {
 		return
@@ -185,7 +185,7 @@ func (b *bundler) commit(ctx context.Context, tx queen.Transaction, unit []*sett
 		if kind != indefinite && kind != operators {
 			return commit, err
 		}
-		stuck()
+		pause.tell(stuck)
 		b.d.m.resends.Inc()
 		if kind == operators {
 			block(unit, err)
@@ -294,26 +294,4 @@ func (b *bundler) precondition(ctx context.Context, unit []*settlement, err erro
 		return
 	}
 	b.without(ctx, unit, kvCulprit(rollback.FailedIndex, unit), result{verdict: refused}, stuck)
-}
-
-// backoff is the pause before a call is sent again: 100 ms, doubled up to 5 s.
-type backoff struct {
-	last time.Duration
-	n    int
-}
-
-// level is Warn for the first pause and then about once a minute: the same
-// trouble is not told every few seconds.
-func (b *backoff) level() slog.Level {
-	b.n++
-	if b.n%16 == 1 {
-		return slog.LevelWarn
-	}
-	return slog.LevelDebug
-}
-
-// next is the next pause, at least what the broker asked for.
-func (b *backoff) next(asked time.Duration) time.Duration {
-	b.last = min(max(2*b.last, 100*time.Millisecond), 5*time.Second)
-	return max(jitter(b.last), min(asked, time.Minute))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -258,10 +257,5 @@ func (d *Dispatcher) begin() {
 }
 
 func (d *Dispatcher) spawn(f func()) { d.goroutines.spawn(f) }
-
-// jitter spreads a duration over its upper half.
-func jitter(d time.Duration) time.Duration {
-	return d/2 + time.Duration(rand.Int64N(int64(d/2)+1))
-}
 
 func stack() slog.Attr { return slog.String("stack", string(debug.Stack())) }

@@ -123,7 +123,7 @@ func (b *bundler) unfenced(ctx context.Context, l *lease, tx queen.Transaction, 
 				return err
 			}
 		}
-		stuck()
+		pause.tell(stuck)
 		b.d.m.resends.Inc()
 		if sleep(ctx, pause.next(queen.RetryAfter(err))) != nil {
 			return err

@@ -31,9 +31,14 @@ func (f *feed) unread(ctx context.Context, err error) error {
 	f.r.log.LogAttrs(ctx, slog.LevelWarn, "a pop cannot be read, looking for the message at fault",
 		slog.String(keyQueue, f.queue), slog.String(keyPartition, bad.Partition), slog.Any(keyError, err))
 	f.release(ctx, bad)
-	if alone && bad.Partition != "" && !bad.TooLarge {
+	if !alone {
+		return nil
+	}
+	if bad.Partition != "" && !bad.TooLarge {
 		f.rescue(ctx, bad.Partition)
 	}
+	// What was given back may be had again at once: let the rescue have it.
+	_ = sleep(ctx, jitter(time.Second))
 	return nil
 }
 
