@@ -45,7 +45,7 @@ func TestDatabaseAway(t *testing.T) {
 
 	release := w.proxy.hold(databaseAway, allClasses...)
 	for _, c := range []class{popSource, popRetry, popDead} {
-		w.proxy.cutParked(c)
+		w.proxy.next(c)
 	}
 	close(back) // delivered, but its ack is refused
 	status, header, _ := p.github(w.path(), "new", `{"new":1}`)
@@ -82,7 +82,7 @@ func TestReadySoonAfterOneLostPop(t *testing.T) {
 	for _, c := range []class{popSource, popRetry, popDead} {
 		before := len(w.proxy.seen(c))
 		eventually(t, "a "+string(c)+" was cut", func() (bool, string) {
-			w.proxy.cutParked(c)
+			w.proxy.next(c)
 			return len(w.proxy.seen(c)) > before, ""
 		})
 	}

@@ -96,11 +96,11 @@ type faultProxy struct {
 	count    map[class]uint64
 	done     []exchange
 	grew     chan struct{}
-	parked   map[*http.Request]parked
+	waiting  map[*http.Request]waiting // for the broker
 	injected map[string]int
 }
 
-type parked struct {
+type waiting struct {
 	class class
 	cut   chan struct{}
 }
@@ -109,7 +109,7 @@ func newFaultProxy(t *testing.T, broker string) *faultProxy {
 	t.Helper()
 	p := &faultProxy{
 		planned: map[class][]fault{}, held: map[class]fault{}, count: map[class]uint64{}, grew: make(chan struct{}),
-		parked: map[*http.Request]parked{}, injected: map[string]int{},
+		waiting: map[*http.Request]waiting{}, injected: map[string]int{},
 		// One connection per request: nothing is sent twice by net/http itself.
 		transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true},
 	}
@@ -169,16 +169,19 @@ func (p *faultProxy) randomly(seed uint64, odds float64, catalog map[class][]fau
 	p.seed, p.odds, p.catalog = seed, odds, catalog
 }
 
-// choose decides what a request meets. One planned is used up.
-func (p *faultProxy) choose(c class) fault {
+// admit decides what a request meets; one planned is used up. cut is closed
+// when the request shall end without an answer.
+func (p *faultProxy) admit(r *http.Request, c class) (f fault, cut <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count[c]++
-	f := p.chosen(c)
+	f = p.chosen(c)
 	if f.name != "" {
 		p.injected[string(c)+": "+f.name]++
 	}
-	return f
+	w := waiting{c, make(chan struct{})}
+	p.waiting[r] = w
+	return f, w.cut
 }
 
 func (p *faultProxy) chosen(c class) fault {
@@ -204,29 +207,24 @@ func (p *faultProxy) unspent(c class) int {
 	return len(p.planned[c])
 }
 
-// cutParked resets the requests of a class that wait for the broker, so that
-// the bridge asks anew and meets what is planned.
-func (p *faultProxy) cutParked(c class) {
+// next is plan for a class of long polls: those that wait for the broker are
+// reset, so that the bridge asks anew and meets the plan.
+func (p *faultProxy) next(c class, faults ...fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for r, w := range p.parked {
+	p.planned[c] = append(p.planned[c], faults...)
+	for r, w := range p.waiting {
 		if w.class == c {
 			close(w.cut)
-			delete(p.parked, r)
+			delete(p.waiting, r)
 		}
 	}
 }
 
-func (p *faultProxy) park(r *http.Request, c class) (cut chan struct{}, unpark func()) {
+func (p *faultProxy) answered(r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	cut = make(chan struct{})
-	p.parked[r] = parked{c, cut}
-	return cut, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.parked, r)
-	}
+	delete(p.waiting, r)
 }
 
 // ServeHTTP carries one request through its fault.
@@ -237,15 +235,13 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := &exchange{class: classOf(r), uri: r.URL.RequestURI(), body: body, came: time.Now()}
-	f := p.choose(x.class)
+	f, cut := p.admit(r, x.class)
 	x.fault = f.name
-	if !pauseFor(r, f.delay) {
-		return
+	answer, ok := reply{}, pauseFor(r, f.delay)
+	if ok && !f.unsent {
+		answer, ok = p.forward(r, x, &f, cut)
 	}
-	answer, ok := reply{}, true
-	if !f.unsent {
-		answer, ok = p.forward(r, x, &f)
-	}
+	p.answered(r)
 	p.note(*x)
 	if !ok {
 		reset(w)
@@ -262,8 +258,8 @@ type reply struct {
 }
 
 // forward asks the broker; false where it does not answer, or the request was
-// cut while parked.
-func (p *faultProxy) forward(r *http.Request, x *exchange, f *fault) (reply, bool) {
+// cut meanwhile.
+func (p *faultProxy) forward(r *http.Request, x *exchange, f *fault, cut <-chan struct{}) (reply, bool) {
 	p.mu.Lock()
 	u := *p.broker
 	p.mu.Unlock()
@@ -271,8 +267,6 @@ func (p *faultProxy) forward(r *http.Request, x *exchange, f *fault) (reply, boo
 	if x.class.pops() && f.loses() {
 		u.RawQuery = shortLease(u.Query())
 	}
-	cut, unpark := p.park(r, x.class)
-	defer unpark()
 	ctx, cancel := withCut(r.Context(), cut)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, r.Method, u.String(), bytes.NewReader(x.body))
