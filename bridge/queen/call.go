@@ -3,6 +3,7 @@ package queen
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,8 +23,16 @@ type call struct {
 	query  string
 	body   *payload // nil: none. Its first reference is the caller's.
 	node   string   // preferred node, "" any
-	// timeout bounds the call; 0: the client's.
+	key    string   // of StrategyAffinity, "" none
+	// safe says that the call may be sent to another node though one may have
+	// seen it (queen-contract.md §8.4).
+	safe bool
+	// timeout bounds one try at one node; 0: the client's.
 	timeout time.Duration
+	// tries bounds how often a call answered 429 is sent, in all; 0:
+	// throttleTries. No try begins after until, unless it is zero.
+	tries int
+	until time.Time
 }
 
 // answer is a whole HTTP answer.
@@ -33,49 +42,134 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	secret string // the token: a proxy may echo it
+	asked  time.Time // before it was sent
+	secret string    // the token: a proxy may echo it
+	// encoded is the content coding of a body that was not read for it.
+	encoded string
 }
 
-// do sends a call and reads the answer whole, whatever its status. Only a
-// node to which no connection could be made is replaced by the next: nothing
-// was sent to it.
+// do sends a call and reads the answer whole, whatever its status. While it is
+// 429 the call is sent again to the node that said so, as far as the call
+// wants that.
 func (c *Client) do(ctx context.Context, k *call) (*answer, error) {
-	if err := ctx.Err(); err != nil {
+	prefer := k.node
+	for try := 1; ; try++ {
+		if err := ctx.Err(); err != nil {
+			return nil, k.failed("", false, err)
+		}
+		a, err := c.round(ctx, k, prefer)
+		if err != nil {
+			return nil, err
+		}
+		pause, again := k.pause(ctx, a, try)
+		if !again {
+			return a, nil
+		}
+		c.log.LogAttrs(ctx, slog.LevelDebug, "queen asks to slow down", slog.String("node", a.node),
+			slog.String("path", k.shownPath()), slog.Duration("wait", pause))
+		if err := sleep(ctx, pause); err != nil {
+			return nil, k.failed(a.node, false, err)
+		}
+		prefer = a.node
+	}
+}
+
+// round tries the nodes, best first, until one answers or the next one must
+// not be tried. Where one of them may have seen the call, the error says so,
+// whoever was asked last.
+func (c *Client) round(ctx context.Context, k *call, prefer string) (a *answer, err error) {
+	token, err := c.credentials.token(ctx, "")
+	if err != nil {
 		return nil, k.failed("", false, err)
 	}
-	timeout := k.timeout
-	if timeout <= 0 {
-		timeout = c.timeout
-	}
-	bounded, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	var a *answer
-	var err error
-	for _, n := range c.nodes.order(k.node, time.Now()) {
-		a, err = c.send(bounded, n, k)
-		c.judge(ctx, n, a, err)
-		if err == nil || Uncertain(err) || ctx.Err() != nil {
+	sent := false
+	for _, n := range c.nodes.order(k.key, prefer, time.Now()) {
+		began := time.Now()
+		a, err = c.try(ctx, n, k, &token)
+		c.judge(ctx, n, a, err, k.gaveUp(ctx, began))
+		sent = sent || Uncertain(err) || err == nil && a.failed()
+		if ctx.Err() != nil || !k.goesOn(a, err) {
 			break
 		}
+	}
+	var unanswered *CallError
+	if errors.As(err, &unanswered) {
+		unanswered.Sent = unanswered.Sent || sent
 	}
 	return a, err
 }
 
-// judge remembers how a node did. A call ended by the caller tells nothing.
-func (c *Client) judge(ctx context.Context, n *node, a *answer, err error) {
+// goesOn says whether the next node is to be tried after this end of a try: it
+// is where the node certainly saw nothing, and where it failed but the call
+// may be done twice.
+func (k *call) goesOn(a *answer, err error) bool {
+	var unanswered *CallError
 	switch {
-	case err == nil && a.status < http.StatusInternalServerError:
+	case err == nil:
+		return k.safe && a.failed()
+	case !errors.As(err, &unanswered):
+		return false // answered, if badly
+	case !unanswered.Sent:
+		return true
+	}
+	// Where a poll's whole wait is over its caller asks again.
+	return k.safe && (k.tries != withoutEnd || !errors.Is(err, context.DeadlineExceeded))
+}
+
+// try sends a call to one node. A 401 is no answer yet where another token is
+// to be had: nothing was done.
+func (c *Client) try(ctx context.Context, n *node, k *call, token *string) (*answer, error) {
+	a, err := c.send(ctx, n, k, *token)
+	if err == nil && a.status == http.StatusUnauthorized && c.credentials.renew(ctx, token) {
+		return c.send(ctx, n, k, *token)
+	}
+	return a, err
+}
+
+// gaveUp says that the caller ended a try so early that it tells nothing about
+// the node. A poll may always be.
+func (k *call) gaveUp(ctx context.Context, began time.Time) bool {
+	return ctx.Err() != nil && (k.tries == withoutEnd || time.Since(began) < slow)
+}
+
+// judge remembers how a node did.
+func (c *Client) judge(ctx context.Context, n *node, a *answer, err error, gaveUp bool) {
+	var unanswered *CallError
+	switch {
+	case err == nil && !a.failed(), err != nil && !errors.As(err, &unanswered):
 		n.markUp()
-	case err != nil && ctx.Err() != nil:
+	case err != nil && gaveUp:
 	case n.markDown(time.Now()) && len(c.nodes.list) > 1:
+		if err == nil {
+			err = a.statusError()
+		}
 		c.log.LogAttrs(ctx, slog.LevelWarn, "queen node passed over",
 			slog.String("node", n.name), slog.Duration("for", downFor), slog.Any("err", err))
 	}
 }
 
-func (c *Client) send(ctx context.Context, n *node, k *call) (*answer, error) {
-	req := c.request(ctx, n, k)
-	res, err := c.transport.RoundTrip(req)
+// failed says that the node itself is in trouble. A switched-off surface is
+// switched off everywhere (queen-contract.md §1.5).
+func (a *answer) failed() bool {
+	if a.status < http.StatusInternalServerError {
+		return false
+	}
+	if a.status != http.StatusServiceUnavailable {
+		return true
+	}
+	reason, _ := rollbackReason(a.statusError().Code)
+	return reason != RollbackDisabled
+}
+
+func (c *Client) send(ctx context.Context, n *node, k *call, token string) (*answer, error) {
+	timeout := k.timeout
+	if timeout <= 0 {
+		timeout = c.timeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	asked := time.Now()
+	res, err := c.transport.RoundTrip(c.request(ctx, n, k, token))
 	if err != nil {
 		return nil, k.failed(n.name, !neverSent(err), err)
 	}
@@ -87,19 +181,39 @@ func (c *Client) send(ctx context.Context, n *node, k *call) (*answer, error) {
 	if err != nil {
 		return nil, k.failed(n.name, true, fmt.Errorf("read answer: %w", err))
 	}
-	return &answer{call: k, node: n.name, status: res.StatusCode, header: res.Header, body: body, secret: c.token}, nil
+	a := &answer{call: k, node: n.name, status: res.StatusCode, header: res.Header, body: body, asked: asked, secret: token}
+	return a, a.checkCoding()
+}
+
+// checkCoding refuses a body in a content coding: none was asked for, and what
+// it means for a payload is nobody's guess. A refusal keeps its status.
+func (a *answer) checkCoding() error {
+	coding := a.header.Get("Content-Encoding")
+	if bytes.HasPrefix(a.body, []byte("\x1f\x8b")) {
+		coding = "gzip" // said or not: no JSON begins so
+	}
+	if coding == "" || strings.EqualFold(coding, "identity") || len(a.body) == 0 {
+		return nil
+	}
+	a.encoded = "the body is compressed (" + clip(coding, 32) + "), which was not asked for"
+	if a.ok() {
+		return a.misfit("%s", a.encoded)
+	}
+	a.body = nil
+	return nil
 }
 
 // request builds the request by hand: no GetBody, so net/http cannot re-send
 // it, and no header that would make it think it may.
-func (c *Client) request(ctx context.Context, n *node, k *call) *http.Request {
+func (c *Client) request(ctx context.Context, n *node, k *call, token string) *http.Request {
 	u := *n.base
 	decoded, _ := url.PathUnescape(k.path)
 	u.Path, u.RawPath, u.RawQuery = n.base.Path+decoded, n.base.EscapedPath()+k.path, k.query
-	header := make(http.Header, 3)
+	header := make(http.Header, 4)
 	header["User-Agent"] = []string{"queenbridge"}
-	if c.token != "" {
-		header["Authorization"] = []string{"Bearer " + c.token}
+	header["Accept-Encoding"] = []string{"identity"}
+	if token != "" {
+		header["Authorization"] = []string{"Bearer " + token}
 	} else if n.auth != "" {
 		header["Authorization"] = []string{n.auth}
 	}
@@ -125,7 +239,9 @@ func (k *call) shownPath() string { return clip(k.path, 200) }
 func neverSent(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError
-	return errors.As(err, &dns) || errors.As(err, &op) && op.Op == "dial"
+	var certificate *tls.CertificateVerificationError
+	return errors.As(err, &dns) || errors.As(err, &certificate) ||
+		errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
 var errTooLarge = errors.New("answer too large")

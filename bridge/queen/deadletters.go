@@ -17,7 +17,7 @@ func (c *Client) DeadLetters(ctx context.Context, q DeadLetterQuery) ([]DeadLett
 	query = appendQuery(query, "consumerGroup=", q.Group)
 	query = appendQuery(query, "limit=", strconv.Itoa(q.Limit))
 	query = appendQuery(query, "offset=", strconv.Itoa(max(q.Offset, 0)))
-	a, err := c.do(ctx, &call{method: "GET", path: "/api/v1/dlq", query: string(query)})
+	a, err := c.do(ctx, &call{method: "GET", path: "/api/v1/dlq", query: string(query), safe: true})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 // Package queen is a typed client of Queen MQ's HTTP API: push, pop, ack,
-// lease, transaction, timers, KV, dead letters. It leaves every decision to
-// its caller: it repeats nothing, buffers nothing and interprets no payload.
+// lease, transaction, timers, KV, dead letters, and a Buffer that pushes in
+// batches. It leaves to its caller what an answer means for a message, and
+// interprets no payload.
 //
 // It is written for Queen 1.3.0 and newer (MinVersion), knows what 1.x and 2.x
 // spell differently, and refuses what they would take without a fence or lose.
@@ -23,6 +24,33 @@
 // Uncertain tells whether the call may have taken effect, Temporary whether
 // to send the identical call again, Denied whether only an operator can help,
 // RetryAfter how long the broker asked to wait.
+//
+// # Several nodes
+//
+// A Strategy chooses the node; calls about a lease go to the node that granted
+// it. A node that cannot be reached, answers 5xx or does not answer is passed
+// over for 5 seconds. The call itself goes on to the next node where
+//
+//   - no connection was made: every call;
+//   - the node may have seen it: pops, reads, configure, extend and pushes
+//     (their ids make a repeat a duplicate: queen-contract.md §8.4). A pop
+//     that was lost leaves its messages leased until the lease ends.
+//
+// Acks, transactions, timers and KV writes are then their caller's: Uncertain.
+// With one node nothing of this is repeated. A poll whose time is over is not
+// repeated either.
+//
+// # 429 and 401
+//
+// A call that was answered 429 was not begun. It is sent again to the same
+// node after Retry-After, else 500 ms doubling to 30 s, ± 20 %: ten times in
+// all, a long poll without end. Given back at once are a wait that the
+// context's deadline, for an extend a third of the lease, or a minute would
+// not outlast, and every 429 of a transaction: whoever settles holds leases
+// and resends the identical body himself.
+//
+// A 401 is tried once more where TokenFile or TokenSource has another token.
+// A 403 is never tried again (Denied).
 //
 // # Where a real 1.3.0 surprises
 //
@@ -58,9 +86,9 @@
 //
 // # Promises
 //
-//   - A POST is on the wire at most once per call: no header and no GetBody
-//     lets net/http send it again. Only where no connection was made does the
-//     next node get it.
+//   - A POST is on the wire once, and again only as told above: no header and
+//     no GetBody lets net/http send it by itself.
+//   - No compression is asked for; a compressed answer is an error.
 //   - Payload bytes are pushed and popped as they are.
 //   - Errors and logs hold no token, no payload and no URL with a password.
 package queen

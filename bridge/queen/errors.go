@@ -194,6 +194,10 @@ func (a *answer) statusError() *StatusError {
 		Reason jsonText `json:"reason"`
 		Detail jsonText `json:"detail"`
 	}
+	if a.encoded != "" {
+		e.Text = a.encoded
+		return e
+	}
 	if json.Unmarshal(a.body, &wire) != nil {
 		e.Text = a.foreign(string(a.body[:min(len(a.body), 4*maxText)]))
 		return e

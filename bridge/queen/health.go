@@ -37,7 +37,7 @@ const healthTimeout = 5 * time.Second
 // Health is the broker's own word. A broker that says that it is not healthy
 // is no error.
 func (c *Client) Health(ctx context.Context) (Health, error) {
-	a, err := c.do(ctx, &call{method: "GET", path: "/health", timeout: min(healthTimeout, c.timeout)})
+	a, err := c.do(ctx, &call{method: "GET", path: "/health", safe: true, timeout: min(healthTimeout, c.timeout)})
 	if err != nil {
 		return Health{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -25,11 +26,16 @@ func (c *Client) KV(ctx context.Context, ops []KVOp) ([]KVResult, error) {
 	}
 	body := c.pooled(append(buf, '}'))
 	defer body.release()
-	a, err := c.do(ctx, &call{method: "POST", path: "/api/v1/kv", body: body})
+	a, err := c.do(ctx, &call{method: "POST", path: "/api/v1/kv", body: body, safe: onlyReads(ops)})
 	if err != nil {
 		return nil, err
 	}
 	return kvResults(a, ops)
+}
+
+// onlyReads says that no operation changes anything.
+func onlyReads(ops []KVOp) bool {
+	return !slices.ContainsFunc(ops, func(o KVOp) bool { return o.Op != "get" && o.Op != "getMany" && o.Op != "getPrefix" })
 }
 
 func kvResults(a *answer, ops []KVOp) ([]KVResult, error) {

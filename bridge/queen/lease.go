@@ -15,7 +15,9 @@ func (c *Client) Extend(ctx context.Context, l Lease, d time.Duration) (renewed 
 	}
 	body := c.pooled(append(appendInt(c.buffer(), `{"seconds":`, wholeSeconds(d)), '}'))
 	defer body.release()
-	a, err := c.do(ctx, &call{method: "POST", path: "/api/v1/lease/" + segment(l.ID) + "/extend", body: body, node: l.Node})
+	k := &call{method: "POST", path: "/api/v1/lease/" + segment(l.ID) + "/extend", body: body, node: l.Node, safe: true}
+	k.until = time.Now().Add(d / 3) // later it would not help the lease
+	a, err := c.do(ctx, k)
 	if err != nil {
 		return 0, err
 	}

@@ -18,18 +18,20 @@ func (c *Client) Pop(ctx context.Context, r PopRequest) (Popped, error) {
 	if err := r.check(); err != nil {
 		return Popped{}, fmt.Errorf("pop: %w", err)
 	}
-	k := &call{method: "GET", path: r.path(), query: r.query(), timeout: r.Wait + popGrace}
-	asked := time.Now()
+	k := &call{method: "GET", path: r.path(), query: r.query(), key: r.affinity(), safe: true, timeout: r.Wait + popGrace}
+	if r.Wait > 0 {
+		k.tries = withoutEnd
+	}
 	a, err := c.do(ctx, k)
 	if err != nil {
 		r.locate(err)
 		return Popped{}, err
 	}
 	if a.status == http.StatusNoContent { // 0.15 sends a body with it: not looked at
-		return Popped{Asked: asked}, nil
+		return Popped{Asked: a.asked}, nil
 	}
 	p, err := r.read(a)
-	p.Asked = asked
+	p.Asked = a.asked
 	return p, err
 }
 

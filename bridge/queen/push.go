@@ -23,7 +23,7 @@ func (c *Client) Push(ctx context.Context, items []Item) ([]PushVerdict, error) 
 	if err != nil {
 		return nil, fmt.Errorf("push: %w", err)
 	}
-	a, err := c.do(ctx, &call{method: "POST", path: "/api/v1/push", body: body})
+	a, err := c.do(ctx, &call{method: "POST", path: "/api/v1/push", body: body, safe: true})
 	if err != nil {
 		return nil, err
 	}

@@ -33,10 +33,13 @@ func TestPushSendsPayloadBytesAsTheyAre(t *testing.T) {
 	if got.length != int64(len(want)) || got.method != "POST" || got.uri != "/api/v1/push" {
 		t.Errorf("request = %s %s, %d bytes; want POST /api/v1/push, %d bytes", got.method, got.uri, got.length, len(want))
 	}
-	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key", "Expect", "Accept-Encoding"} {
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key", "Expect"} {
 		if got.header.Get(name) != "" {
 			t.Errorf("header %s is sent", name)
 		}
+	}
+	if coding := got.header.Values("Accept-Encoding"); len(coding) != 1 || coding[0] != "identity" {
+		t.Errorf("Accept-Encoding = %q; want identity", coding)
 	}
 }
 

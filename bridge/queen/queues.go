@@ -18,7 +18,7 @@ func (c *Client) Configure(ctx context.Context, o QueueOptions) error {
 	}
 	body := c.pooled(o.append(c.buffer()))
 	defer body.release()
-	a, err := c.do(ctx, &call{method: "POST", path: "/api/v1/configure", body: body})
+	a, err := c.do(ctx, &call{method: "POST", path: "/api/v1/configure", body: body, safe: true})
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func secondsOrZero(d time.Duration) int64 {
 // leased ones included (measured 1.3.0). A group that never popped has
 // consumed nothing. An unknown queue is an error that matches ErrNotFound.
 func (c *Client) Depth(ctx context.Context, queue, group string) (int, error) {
-	a, err := c.do(ctx, &call{method: "GET", path: "/api/v1/resources/queues/" + segment(queue) + "/depth", query: "group=" + url.QueryEscape(group)})
+	a, err := c.do(ctx, &call{method: "GET", path: "/api/v1/resources/queues/" + segment(queue) + "/depth", query: "group=" + url.QueryEscape(group), safe: true})
 	if err != nil {
 		return 0, err
 	}

@@ -141,7 +141,7 @@ func (c *Client) timerPage(ctx context.Context, queue, after string, limit int) 
 	if after != "" {
 		query += "&after=" + url.QueryEscape(after)
 	}
-	a, err := c.do(ctx, &call{method: "GET", path: timersPath(queue), query: query})
+	a, err := c.do(ctx, &call{method: "GET", path: timersPath(queue), query: query, safe: true})
 	if err != nil {
 		return nil, err
 	}

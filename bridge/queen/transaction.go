@@ -135,7 +135,7 @@ func (c *Client) Commit(ctx context.Context, p Prepared) (Commit, error) {
 	}
 	body := newPayload(p.body, nil)
 	defer body.release()
-	a, err := c.do(ctx, &call{method: "POST", path: "/api/v1/transaction", body: body, node: p.node})
+	a, err := c.do(ctx, &call{method: "POST", path: "/api/v1/transaction", body: body, node: p.node, tries: onlyOnce})
 	if err != nil {
 		return Commit{}, err
 	}

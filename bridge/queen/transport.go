@@ -1,9 +1,13 @@
 package queen
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,19 +16,40 @@ import (
 // newTransport is made for many parked long polls to few hosts: no limit on
 // connections, idle ones kept until shortly before common proxies drop them.
 // HTTP/1.1 only: HTTP/2 re-sends requests by itself after a GOAWAY.
-func newTransport() *http.Transport {
+func newTransport(roots *x509.CertPool, several bool) *http.Transport {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
+	if several { // a caller with little time must still reach the next node
+		dialer.Timeout = slow
+	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         dialer.DialContext,
+		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: 5 * time.Second,
 		MaxIdleConnsPerHost: 1024,
 		IdleConnTimeout:     55 * time.Second,
 		DisableCompression:  true, // Queen sends none; a proxy must not either
 		Protocols:           protocols,
 	}
+}
+
+// readCA reads the authorities of a PEM file; none, which means the system's,
+// where no file is named.
+func readCA(path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read CA file: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("read CA file %s: no certificate in it", path)
+	}
+	return roots, nil
 }
 
 // payload is a request body whose buffer goes back to a pool once nobody
