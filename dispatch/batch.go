@@ -356,6 +356,11 @@ func (p *part) close(result) {
 	if again {
 		return
 	}
+	for _, it := range p.items {
+		// A detached call may run on for long; the messages of a pop share
+		// their memory.
+		it.msg.Data, it.d.Payload = nil, nil
+	}
 	if p.answered != nil {
 		close(p.answered)
 	}

@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -83,6 +84,125 @@ func TestRefusedEventIsADeadLetterAtOnce(t *testing.T) {
 			t.Errorf("dead letter = %+v", g.Delivery)
 		}
 		k.settledAll(r)
+		p.stop()
+	})
+}
+
+func TestEachGroupGetsEveryEventAndOnlyItsOwnRetries(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		a, b := testRoute("a", "q"), testRoute("b", "q")
+		b.Target = "other"
+		k.fn.answers(func(_ context.Context, c call) bridge.Response {
+			if c.target == "fn" && c.n == 1 {
+				return bridge.Response{Status: 500}
+			}
+			return bridge.Response{Status: 200}
+		})
+		p := k.start(nil, a, b)
+		for i := range 10 {
+			k.push("q", "p", fmt.Sprintf(`{"n":%d}`, i))
+		}
+		k.wait(20 * time.Second)
+		perTarget := map[string]int{}
+		for _, c := range k.fn.all() {
+			perTarget[c.target]++
+		}
+		if perTarget["fn"] != 20 || perTarget["other"] != 10 {
+			t.Errorf("calls = %v, want fn 20 (each event failed once) and other 10", perTarget)
+		}
+		k.settledAll(a)
+		k.settledAll(b)
+		p.stop()
+	})
+}
+
+func TestFailingEventBlocksNobody(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := testRoute("r", "q")
+		k.fn.answers(func(_ context.Context, c call) bridge.Response {
+			if c.body == `{"bad":1}` {
+				return bridge.Response{Status: 500}
+			}
+			return bridge.Response{Status: 200}
+		})
+		p := k.start(nil, r)
+		k.push("q", "p", `{"bad":1}`)
+		pushed := time.Now()
+		for i := range 50 {
+			k.push("q", "p", fmt.Sprintf(`{"n":%d}`, i))
+			k.wait(time.Second)
+		}
+		for _, c := range k.fn.all() {
+			var n int
+			if _, err := fmt.Sscanf(c.body, `{"n":%d}`, &n); err == nil && c.at.Sub(pushed) > time.Duration(n)*time.Second+100*time.Millisecond {
+				t.Errorf("event %d of the same partition was called %v after it was pushed", n, c.at.Sub(pushed)-time.Duration(n)*time.Second)
+			}
+		}
+		p.stop()
+	})
+}
+
+func TestAttemptsRunOut(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := testRoute("r", "q")
+		r.Retry.MaxAttempts = 3
+		k.fn.statuses(500, 500, 503, 500)
+		p := k.start(nil, r)
+		k.push("q", "p", `{"a":1}`)
+		k.wait(10 * time.Minute)
+		if n := len(k.fn.all()); n != 3 {
+			t.Errorf("%d calls, want 3", n)
+		}
+		graves := k.graves("r")
+		if len(graves) != 1 || graves[0].reason.Class != bridge.FailureExhausted || graves[0].reason.Attempts != 3 || graves[0].reason.Status != 503 {
+			t.Errorf("dead letters = %+v", graves)
+		}
+		if g := graves[0]; g.reason.Last.Sub(g.reason.First).Round(time.Second) != 35*time.Second {
+			t.Errorf("first %v, last %v; want 35s between them", g.reason.First, g.reason.Last)
+		}
+		k.settledAll(r)
+		p.stop()
+	})
+}
+
+func TestPanickingSenderIsAFailedAttempt(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := testRoute("r", "q")
+		k.fn.answers(func(_ context.Context, c call) bridge.Response {
+			if c.n == 1 {
+				panic("boom")
+			}
+			return bridge.Response{Status: 200}
+		})
+		p := k.start(nil, r)
+		k.push("q", "p", `{"a":1}`)
+		k.wait(10 * time.Second)
+		if calls := k.fn.all(); len(calls) != 2 || calls[1].Attempt != 2 {
+			t.Errorf("calls = %+v", calls)
+		}
+		k.settledAll(r)
+		p.stop()
+	})
+}
+
+func TestSubscribeNewSkipsWhatWasThere(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := testRoute("r", "q")
+		r.Subscribe = "new"
+		k.push("q", "p", `{"old":1}`)
+		k.wait(time.Second)
+		p := k.start(nil, r)
+		k.wait(time.Second)
+		k.push("q", "p", `{"new":1}`)
+		k.wait(time.Second)
+		if n := len(k.fn.all()); n != 1 || len(k.fn.of(`{"new":1}`)) != 1 {
+			t.Errorf("calls = %+v", k.fn.all())
+		}
 		p.stop()
 	})
 }

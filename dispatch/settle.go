@@ -32,10 +32,6 @@ const (
 	abandoned         // the dispatcher stopped without an answer
 )
 
-func (v verdict) String() string {
-	return [...]string{"committed", "refused", "forgotten", "abandoned"}[v]
-}
-
 // result is the answer to one settlement. kv is the answer to its kv
 // operation; nil where the commit is known but its answer is not.
 type result struct {

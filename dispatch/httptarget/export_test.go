@@ -1,7 +1,9 @@
 package httptarget
 
 import (
+	"context"
 	"crypto/x509"
+	"net/http"
 	"net/netip"
 
 	"github.com/queenbridge/queenbridge/bridge"
@@ -23,4 +25,9 @@ func Reachable(n bridge.Network, ip string) (bool, error) {
 	}
 	addr, err := netip.ParseAddr(ip)
 	return err == nil && g.check(addr) == nil, err
+}
+
+// Request is the request of one attempt.
+func Request(ctx context.Context, s *Sender, r *bridge.Request) *http.Request {
+	return s.request(ctx, r)
 }

@@ -1,0 +1,74 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/dispatch"
+)
+
+func TestStopLetsCallsFinishAndGivesTheRestBack(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := testRoute("r", "q")
+		r.DetachAfter = 0
+		k.fn.answers(func(ctx context.Context, _ call) bridge.Response {
+			return after(ctx, 10*time.Second, bridge.Response{Status: 200})
+		})
+		narrow := func(c *dispatch.Config) { c.Targets[0].Concurrency = 2 }
+		p := k.start(narrow, r)
+		k.push("q", "p", `{"n":1}`, `{"n":2}`, `{"n":3}`)
+		k.push("q", "other", `{"n":4}`, `{"n":5}`)
+		k.wait(3 * time.Second)
+		begun := time.Now()
+		p.stop()
+		if took := time.Since(begun); took > 8*time.Second {
+			t.Errorf("the stop took %v, the calls had 7s to go", took)
+		}
+		if n := len(k.fn.all()); n != 2 {
+			t.Errorf("%d calls by the first process, want 2", n)
+		}
+		p = k.start(narrow, r)
+		k.wait(40 * time.Second)
+		seen := map[string]int{}
+		for _, c := range k.fn.all() {
+			seen[c.body]++
+			if c.Attempt != 1 {
+				t.Errorf("%s: attempt %d, but it never failed", c.body, c.Attempt)
+			}
+		}
+		for n := 1; n <= 5; n++ {
+			if seen[fmt.Sprintf(`{"n":%d}`, n)] != 1 {
+				t.Errorf("calls = %v, want each event once", seen)
+				break
+			}
+		}
+		k.settledAll(r)
+		p.stop()
+	})
+}
+
+func TestStopCancelsWhatOutlastsIt(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := testRoute("r", "q")
+		r.DetachAfter = 0
+		k.fn.answers(func(ctx context.Context, _ call) bridge.Response {
+			return after(ctx, time.Hour, bridge.Response{Status: 200})
+		})
+		p := k.start(func(c *dispatch.Config) { c.Targets[0].HTTP.Timeout = time.Hour; c.StopTimeout = 12 * time.Second }, r)
+		k.push("q", "p", `{"a":1}`)
+		k.wait(time.Second)
+		begun := time.Now()
+		p.stop()
+		if took := time.Since(begun); took < 10*time.Second || took > 12*time.Second {
+			t.Errorf("the stop took %v, want the grace of 10s", took)
+		}
+		if n, m := k.depth("q", "r"), k.timers("r"); n != 0 || m != 1 {
+			t.Errorf("%d messages and %d timers left, want the event's retry", n, m)
+		}
+	})
+}
