@@ -169,5 +169,8 @@ func mandrillTest(v *Verifier, r *Request) (Reply, bool, error) {
 			_, err = test.Verify(r)
 		}
 	}
-	return Reply{Status: http.StatusOK}, true, err
+	if err != nil {
+		return Reply{}, true, err
+	}
+	return Reply{Status: http.StatusOK}, true, nil
 }
