@@ -17,11 +17,20 @@ import (
 // what a power cut would leave.
 func crash(t *testing.T, dir string) *api {
 	t.Helper()
+	return crashTorn(t, dir, 0)
+}
+
+// crashTorn is crash with the last bytes of the log never written.
+func crashTorn(t *testing.T, dir string, torn int) *api {
+	t.Helper()
 	copied := t.TempDir()
 	for _, name := range []string{"queen.db", "queen.db-wal"} {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "-wal") {
+			data = data[:max(len(data)-torn, 0)]
 		}
 		if err := os.WriteFile(filepath.Join(copied, name), data, 0o600); err != nil {
 			t.Fatal(err)
@@ -195,5 +204,32 @@ func TestGroupMadeAgainSurvivesCrash(t *testing.T) {
 	a.ack(a.pop("/queue/q", "g", "batch=1"), "g", "m1 completed")
 	if got := crash(t, dir).pop("/queue/q", "g", "").txns(); got != "m2" {
 		t.Errorf("popped %q, want m2", got)
+	}
+}
+
+// A log cut off anywhere loses the end, whole commits of it, and nothing else.
+func TestTornLog(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a := open(t, devbroker.Config{Dir: dir})
+	for i := range 40 {
+		a.push("q", "p", fmt.Sprintf("a%d", i), fmt.Sprintf("b%d", i))
+	}
+	fewest := 80
+	for torn := 1; torn < 200_000; torn = torn*3 + 1 {
+		b := crashTorn(t, dir, torn)
+		got := strings.Fields(b.pop("/queue/q", "g", "batch=1000").txns())
+		for i, id := range got {
+			if want := fmt.Sprintf("%c%d", 'a'+i%2, i/2); id != want {
+				t.Errorf("%d bytes torn: message %d is %s, want %s", torn, i, id, want)
+			}
+		}
+		if len(got)%2 != 0 || len(got) > fewest {
+			t.Errorf("%d bytes torn: %d messages, no more than %d before", torn, len(got), fewest)
+		}
+		fewest = len(got)
+	}
+	if fewest == 80 {
+		t.Error("nothing was torn off: the test proves nothing")
 	}
 }
