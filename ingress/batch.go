@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -10,52 +11,40 @@ import (
 	"github.com/queenbridge/queenbridge/bridge/queen"
 )
 
-// Pusher stores items in Queen. Push must return one verdict per item, in
-// order, or an error; an error means that items may or may not be stored. It
-// must honour ctx and not keep items after it returned nil. It is called from
-// several goroutines at once.
-type Pusher interface {
-	Push(ctx context.Context, items []queen.Item) ([]queen.PushVerdict, error)
-}
+// Pusher stores items in Queen; a *queen.Client is one.
+type Pusher = queen.Pusher
 
-// batcher is a group commit in front of Queen, with one batchQueue per queue.
-// A queue without work costs neither goroutine nor timer.
+// batcher is a group commit in front of Queen (design.md, "Batcher"): one
+// buffer per queue.
 type batcher struct {
-	pusher  Pusher
-	limits  batchLimits
-	logger  *slog.Logger
-	metrics *metrics
-	queues  map[string]*batchQueue // never changed after New
-
-	// life ends every push that is still under way at the end of the stop
-	// time. A push outlives the requests that are in it, so no request's
-	// context can stand for it.
-	life context.Context
-	end  context.CancelFunc
-
-	mu     sync.Mutex
-	closed bool
-	pushes sync.WaitGroup
+	buffers map[string]*queen.Buffer // never changed after newBatcher
+	// acceptBuffered takes Queen's own local spool for durable. It is not
+	// synced to disk, and what it holds under some names is lost for good
+	// (measured 1.3.0).
+	acceptBuffered bool
 }
 
-// batchLimits are the bounds of one queue.
-type batchLimits struct {
-	maxItems, maxBytes               int
-	maxPendingItems, maxPendingBytes int
-	linger                           time.Duration
-	acceptBuffered                   bool
-}
+// retryMax is the longest pause after failed pushes. The requests' own
+// deadlines end the retries.
+const retryMax = 4 * time.Second
 
-// newBatchLimits fills in the defaults of config.md. The bytes waiting for one
-// queue are bounded by four full batches, like the items.
-func newBatchLimits(c bridge.IngressConfig) batchLimits {
-	l := batchLimits{
-		maxItems: orDefault(c.Batch.MaxItems, 100), maxBytes: orDefault(int(c.Batch.MaxBytes), 4<<20),
-		maxPendingItems: orDefault(c.Batch.MaxPending, 400), linger: c.Batch.Linger,
-		acceptBuffered: c.AcceptBuffered,
+func newBatcher(p Pusher, c bridge.IngressConfig, queues []string, logger *slog.Logger, m *metrics) (*batcher, error) {
+	b := &batcher{buffers: make(map[string]*queen.Buffer), acceptBuffered: c.AcceptBuffered}
+	for _, name := range queues {
+		if b.buffers[name] != nil {
+			continue
+		}
+		buffer, err := queen.NewBuffer(queen.BufferConfig{
+			Pusher: p, Queue: name, MaxItems: c.Batch.MaxItems, MaxBytes: int(c.Batch.MaxBytes),
+			MaxPending: orDefault(c.Batch.MaxPending, 400), Linger: orDefault(c.Batch.Linger, -1),
+			RetryMax: retryMax, Observer: m.queue(name), Logger: logger,
+		})
+		if err != nil {
+			return nil, err
+		}
+		b.buffers[name] = buffer
 	}
-	l.maxPendingBytes = 4 * l.maxBytes
-	return l
+	return b, nil
 }
 
 func orDefault[T int | time.Duration](v, def T) T {
@@ -65,49 +54,24 @@ func orDefault[T int | time.Duration](v, def T) T {
 	return def
 }
 
-func newBatcher(p Pusher, limits batchLimits, queues []string, logger *slog.Logger, m *metrics) *batcher {
-	b := &batcher{pusher: p, limits: limits, logger: logger, metrics: m, queues: make(map[string]*batchQueue)}
-	b.life, b.end = context.WithCancel(context.Background())
-	for _, name := range queues {
-		if b.queues[name] == nil {
-			b.queues[name] = newBatchQueue(b, name)
-		}
-	}
-	return b
-}
-
-// submit hands a group over and waits until it is decided, at its deadline at
-// the latest. Every item must be of the queue named.
-func (b *batcher) submit(queue string, g *group) result {
-	b.queues[queue].enqueue(g)
-	<-g.done
-	return g.result
-}
-
-// launch runs push in a goroutine, unless the batcher is closed.
-func (b *batcher) launch(push func()) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return false
-	}
-	b.pushes.Go(push)
-	return true
-}
-
 // close cuts off what is left and waits for it. It returns how many items
 // were not stored, by queue.
 func (b *batcher) close() map[string]int {
-	b.mu.Lock()
-	b.closed = true
-	b.mu.Unlock()
-	b.end()
-	b.pushes.Wait()
+	ended, cancel := context.WithCancel(context.Background())
+	cancel() // whoever waited has been waited for
+	var mu sync.Mutex
+	var closing sync.WaitGroup
 	left := make(map[string]int)
-	for name, q := range b.queues {
-		if n := q.abandon(); n > 0 {
-			left[name] = n
-		}
+	for name, buffer := range b.buffers {
+		closing.Go(func() {
+			var unstored *queen.UnstoredError
+			if errors.As(buffer.Close(ended), &unstored) {
+				mu.Lock()
+				defer mu.Unlock()
+				left[name] = unstored.Items
+			}
+		})
 	}
+	closing.Wait()
 	return left
 }

@@ -50,7 +50,7 @@ func contentType(h http.Header) string {
 	return ""
 }
 
-// fill adds the events of a request to its group: one, or one per element of
+// fill adds the events of a request to its bundle: one, or one per element of
 // a batch. The reply is that of a request that cannot be queued.
 func (x *exchange) fill(e *envelope) (reply, bool) {
 	s := e.source
@@ -81,7 +81,7 @@ func (e *envelope) items() ([]signing.Item, bool) {
 	return e.values.Items(e.source.split)
 }
 
-// add appends one event to the group.
+// add appends one event to the bundle.
 func (x *exchange) add(e *envelope, f facts, body []byte) {
 	s := e.source
 	id, missing := s.id.id(&f)
@@ -91,7 +91,7 @@ func (x *exchange) add(e *envelope, f facts, body []byte) {
 	eventType, _, _ := s.eventType.value(&f)
 	event := e.event
 	event.ID, event.Type, event.Body = id, eventType, body
-	item := x.group.add()
+	item := x.bundle.Add()
 	item.Queue, item.Partition, item.TransactionID = e.queue, s.partitionOf(&f, id), id
 	item.Payload = e.appendPayload(item.Payload, event)
 }

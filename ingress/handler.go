@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
 	"github.com/queenbridge/queenbridge/signing"
 )
 
@@ -23,7 +24,7 @@ type exchange struct {
 	source  *source   // nil: none found
 	request signing.Request
 	headers []bridge.Header
-	group   *group
+	bundle  *queen.Bundle
 	held    int64 // bytes of the body counted against Server.bodyRoom
 }
 
@@ -46,7 +47,7 @@ func (x *exchange) handle() (p reply) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			x.server.logger.Error(msgPanic, keyError, cause, keyStack, string(debug.Stack()))
-			x.group = nil // whoever panicked may have kept it
+			x.bundle = nil // whoever panicked may have kept it
 			p = refuse(http.StatusInternalServerError, reasonPanic, "")
 		}
 	}()
@@ -191,12 +192,12 @@ func (x *exchange) receive() reply {
 	if p, ok := x.fill(&e); !ok {
 		return p
 	}
-	if len(x.group.entries) == 0 { // an empty batch
+	if x.bundle.Len() == 0 { // an empty batch
 		return s.accepted(0, false)
 	}
-	if s.recent != nil && s.recent.knows(x.group, x.start) {
-		s.metrics.events.WithLabelValues(s.name, verdictRecent).Add(float64(len(x.group.entries)))
-		return s.accepted(len(x.group.entries), true)
+	if s.recent != nil && s.recent.knows(x.bundle, x.start) {
+		s.metrics.events.WithLabelValues(s.name, verdictRecent).Add(float64(x.bundle.Len()))
+		return s.accepted(x.bundle.Len(), true)
 	}
 	return x.store(s.queue)
 }
@@ -232,38 +233,37 @@ func (x *exchange) unproven(p reply) reply {
 	return x.store(e.queue)
 }
 
-// store waits until the group is durable, or cannot be known to be in time.
-func (x *exchange) store(queue string) reply {
-	s, g := x.source, x.group
-	g.deadline = s.deadline(x.start, time.Now(), x.server.enqueueTimeout)
-	switch result := x.server.batcher.submit(queue, g); result {
-	case stored, spooled:
-		duplicates := g.duplicates()
-		s.metrics.stored(g, duplicates)
-		if result == stored && s.recent != nil && queue == s.queue {
-			s.recent.add(g, x.start)
-		}
-		return s.accepted(len(g.entries), duplicates == len(g.entries))
-	default:
+// store waits until the bundle is durable, or cannot be known to be in time.
+func (x *exchange) store(name string) reply {
+	s, g := x.source, x.bundle
+	deadline := s.deadline(x.start, time.Now(), x.server.enqueueTimeout)
+	result := x.server.batcher.buffers[name].Submit(g, deadline)
+	if result != queen.BundleStored && (result != queen.BundleSpooled || !x.server.batcher.acceptBuffered) {
 		return x.notStored(g, result)
 	}
+	duplicates := g.Count(queen.PushDuplicate)
+	s.metrics.stored(g, duplicates)
+	if result == queen.BundleStored && s.recent != nil && name == s.queue {
+		s.recent.add(g, x.start)
+	}
+	return s.accepted(g.Len(), duplicates == g.Len())
 }
 
 // notStored asks the sender to send again: the ids are the same then, so what
 // was stored all the same is a duplicate.
-func (x *exchange) notStored(g *group, r result) reply {
+func (x *exchange) notStored(g *queen.Bundle, r queen.BundleResult) reply {
 	verdict, reason := verdictTimeout, reasonTimeout
 	switch r {
-	case unsure:
+	case queen.BundleSpooled:
 		verdict, reason = verdictBuffered, reasonBuffered
-	case refused:
+	case queen.BundleRefused:
 		verdict, reason = verdictRefused, reasonRefused
-	case stopped:
+	case queen.BundleStopped:
 		verdict, reason = verdictStopped, reasonDraining
 	}
-	n := len(g.entries)
-	if r == expired || r == stopped {
-		x.group = nil // a push may still hold its payloads
+	n := g.Len()
+	if r == queen.BundleExpired || r == queen.BundleStopped {
+		x.bundle = nil // a push may still hold its payloads
 	}
 	x.source.metrics.events.WithLabelValues(x.source.name, verdict).Add(float64(n))
 	p := busy(http.StatusServiceUnavailable, reason, retryAfterStored)
@@ -280,6 +280,10 @@ func (s *source) accepted(items int, duplicate bool) reply {
 	}
 }
 
+// maxKeptBytes bounds the room an exchange keeps for the next body: one large
+// one must not make every later request cost as much memory.
+const maxKeptBytes = 64 << 10
+
 // reset makes the exchange usable for another request.
 func (x *exchange) reset() {
 	body := x.request.Body
@@ -289,10 +293,10 @@ func (x *exchange) reset() {
 	x.server.bodyRoom.Add(x.held)
 	x.held = 0
 	clear(x.headers)
-	if x.group != nil {
-		x.group.reset()
+	if x.bundle != nil {
+		x.bundle.Reset()
 	} else {
-		x.group = newGroup()
+		x.bundle = queen.NewBundle()
 	}
 	x.context, x.source = nil, nil
 	x.request = signing.Request{Body: body[:0]}
@@ -349,8 +353,8 @@ func (x *exchange) log(p *reply, name, requestID string) {
 	} else {
 		attrs = append(attrs, slog.Int(keyItems, p.items), slog.Bool(keyDuplicate, p.duplicate))
 	}
-	if g := x.group; g != nil && len(g.entries) == 1 {
-		attrs = append(attrs, slog.String(keyEvent, g.entries[0].item.TransactionID))
+	if g := x.bundle; g != nil && g.Len() == 1 {
+		attrs = append(attrs, slog.String(keyEvent, g.Item(0).TransactionID))
 	}
 	x.server.logger.LogAttrs(ctx, level, msg, attrs...)
 }

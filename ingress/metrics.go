@@ -91,18 +91,21 @@ func skewBuckets() []float64 {
 	return []float64{-300, -60, -10, -1, 0, 1, 5, 10, 30, 60, 120, 300, 600}
 }
 
-// queueMetrics are the metrics of one queue, looked up once.
-type queueMetrics struct {
-	items, wait, push prometheus.Observer
-	failures, refused prometheus.Counter
-	pending           prometheus.Gauge
-}
-
-func (m *metrics) queue(name string) queueMetrics {
-	return queueMetrics{
-		items: m.batchItems.WithLabelValues(name), wait: m.batchWait.WithLabelValues(name),
-		push: m.pushTime.WithLabelValues(name), failures: m.pushFailures.WithLabelValues(name),
-		refused: m.itemsRefused.WithLabelValues(name), pending: m.batchPending.WithLabelValues(name),
+// queue books what the buffer of one queue does; its metrics are looked up
+// once.
+func (m *metrics) queue(name string) queen.BufferObserver {
+	items, wait, push := m.batchItems.WithLabelValues(name), m.batchWait.WithLabelValues(name), m.pushTime.WithLabelValues(name)
+	pending := m.batchPending.WithLabelValues(name)
+	failures, refused := m.pushFailures.WithLabelValues(name), m.itemsRefused.WithLabelValues(name)
+	return queen.BufferObserver{
+		Pending: func(n int) { pending.Set(float64(n)) },
+		Pushed: func(n int, took time.Duration) {
+			items.Observe(float64(n))
+			push.Observe(took.Seconds())
+		},
+		Failed:  func(error) { failures.Inc() },
+		Refused: func(*queen.Item, error) { refused.Inc() },
+		Decided: func(waited time.Duration) { wait.Observe(waited.Seconds()) },
 	}
 }
 
@@ -156,17 +159,12 @@ func (s *sourceMetrics) proven(p signing.Proof, now time.Time) {
 	}
 }
 
-// stored books the verdicts of a group whose items are all safe.
-func (s *sourceMetrics) stored(g *group, duplicates int) {
+// stored books the verdicts of a bundle whose items are all safe.
+func (s *sourceMetrics) stored(g *queen.Bundle, duplicates int) {
 	s.duplicate.Add(float64(duplicates))
-	queued := 0
-	for i := range g.entries {
-		if g.entries[i].status == queen.PushQueued {
-			queued++
-		}
-	}
+	queued := g.Count(queen.PushQueued)
 	s.queued.Add(float64(queued))
-	if buffered := len(g.entries) - queued - duplicates; buffered > 0 {
+	if buffered := g.Len() - queued - duplicates; buffered > 0 {
 		s.events.WithLabelValues(s.source, verdictBuffered).Add(float64(buffered))
 	}
 }

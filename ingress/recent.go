@@ -4,6 +4,8 @@ import (
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/queenbridge/queenbridge/bridge/queen"
 )
 
 const (
@@ -29,22 +31,22 @@ func newRecent() (*recent, error) {
 	return &recent{ids: ids}, err
 }
 
-// knows says whether every item of a group was acknowledged a moment ago.
-func (r *recent) knows(g *group, now time.Time) bool {
-	for i := range g.entries {
-		item := &g.entries[i].item
+// knows says whether every item of a bundle was acknowledged a moment ago.
+func (r *recent) knows(g *queen.Bundle, now time.Time) bool {
+	for i := range g.Len() {
+		item := g.Item(i)
 		at, ok := r.ids.Get(recentID{item.Partition, item.TransactionID})
 		if !ok || now.Sub(at) > recentFor {
 			return false
 		}
 	}
-	return len(g.entries) > 0
+	return g.Len() > 0
 }
 
-// add remembers the items of a stored group.
-func (r *recent) add(g *group, now time.Time) {
-	for i := range g.entries {
-		item := &g.entries[i].item
+// add remembers the items of a stored bundle.
+func (r *recent) add(g *queen.Bundle, now time.Time) {
+	for i := range g.Len() {
+		item := g.Item(i)
 		r.ids.Add(recentID{item.Partition, item.TransactionID}, now)
 	}
 }

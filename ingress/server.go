@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
 )
 
 // Config makes a Server. It is data only.
@@ -83,7 +84,7 @@ func New(c Config) (*Server, error) {
 		s.now = time.Now
 	}
 	s.bodyRoom.Store(allBodies)
-	s.exchanges.New = func() any { return &exchange{server: s, group: newGroup()} }
+	s.exchanges.New = func() any { return &exchange{server: s, bundle: queen.NewBundle()} }
 	return s, s.build(c)
 }
 
@@ -96,7 +97,9 @@ func (s *Server) build(c Config) error {
 	if err != nil {
 		return err
 	}
-	s.batcher = newBatcher(c.Queen, newBatchLimits(c.Settings), queues, s.logger, s.metrics)
+	if s.batcher, err = newBatcher(c.Queen, c.Settings, queues, s.logger, s.metrics); err != nil {
+		return fmt.Errorf("ingress: %w", err)
+	}
 	extract, err := ipExtractor(c.Settings.TrustedProxies)
 	if err != nil {
 		return fmt.Errorf("ingress.trusted_proxies: %w", err)

@@ -144,7 +144,7 @@ func (c *Client) judge(ctx context.Context, n *node, a *answer, err error, gaveU
 			err = a.statusError()
 		}
 		c.log.LogAttrs(ctx, slog.LevelWarn, "queen node passed over",
-			slog.String("node", n.name), slog.Duration("for", downFor), slog.Any("err", err))
+			slog.String("node", n.name), slog.Duration("for", downFor), slog.Any("error", err))
 	}
 }
 

@@ -41,7 +41,7 @@ func appendItems(dst []byte, items []Item) ([]byte, error) {
 	dst = append(dst, '[')
 	for i := range items {
 		if err := items[i].check(); err != nil {
-			return dst, fmt.Errorf("item %d: %w", i, err)
+			return dst, &itemError{index: i, err: err}
 		}
 		if i > 0 {
 			dst = append(dst, ',')
@@ -50,6 +50,16 @@ func appendItems(dst []byte, items []Item) ([]byte, error) {
 	}
 	return append(dst, ']'), nil
 }
+
+// itemError is an item that Queen would refuse or lose.
+type itemError struct {
+	index int
+	err   error
+}
+
+func (e *itemError) Error() string { return fmt.Sprintf("item %d: %v", e.index, e.err) }
+
+func (e *itemError) Unwrap() error { return e.err }
 
 func (it *Item) append(dst []byte) []byte {
 	dst = appendField(dst, `{"queue":`, it.Queue)

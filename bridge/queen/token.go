@@ -128,7 +128,7 @@ func (f *tokenFile) token(ctx context.Context, refused string) (string, error) {
 		err = f.read()
 	}
 	if err != nil && !f.failed {
-		f.log.LogAttrs(ctx, slog.LevelWarn, "queen token not read again, the last one stays", slog.Any("err", err))
+		f.log.LogAttrs(ctx, slog.LevelWarn, "queen token not read again, the last one stays", slog.Any("error", err))
 	}
 	f.failed = err != nil
 	return f.current, nil
