@@ -210,7 +210,7 @@ func verdictOf(verdicts []queen.AckVerdict) ackRead {
 // message releases the lease and charges nothing. If it is refused the lease
 // runs out instead.
 func (p *part) giveBack() {
-	ack := completed(&p.items[0].msg, p.lease)
+	ack := completed(p.items[0].msg, p.lease)
 	ack.Status = queen.AckRetry
 	ctx := p.r.d.settling
 	for pause, tries := (backoff{}), 0; tries < 3; tries++ {

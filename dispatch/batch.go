@@ -25,7 +25,7 @@ const (
 
 // item is one popped message.
 type item struct {
-	msg      queen.Message
+	msg      *queen.Message
 	d        bridge.Delivery
 	state    itemState
 	called   bool
@@ -55,21 +55,23 @@ type part struct {
 	answered chan struct{} // closed when the settle is; nil without detached items
 }
 
-// group splits a pop's messages by partition, in order.
+// group splits a pop's messages by partition, in order. Queen fills a pop
+// partition by partition; one that came back to a partition would be copied.
 func group(messages []queen.Message) [][]queen.Message {
-	if len(messages) == 1 {
-		return [][]queen.Message{messages}
-	}
-	var parts [][]queen.Message
-	at := make(map[string]int)
-	for i := range messages {
-		id := messages[i].PartitionID
-		n, ok := at[id]
-		if !ok {
-			n = len(parts)
-			at[id], parts = n, append(parts, nil)
+	parts := make([][]queen.Message, 0, 4)
+	at := make(map[string]int, 4)
+	for begin := 0; begin < len(messages); {
+		id, end := messages[begin].PartitionID, begin+1
+		for end < len(messages) && messages[end].PartitionID == id {
+			end++
 		}
-		parts[n] = append(parts[n], messages[i])
+		run := messages[begin:end:end]
+		if n, again := at[id]; again {
+			parts[n] = append(parts[n], run...)
+		} else {
+			at[id], parts = len(parts), append(parts, run)
+		}
+		begin = end
 	}
 	return parts
 }
@@ -92,12 +94,14 @@ func (r *route) take(p queen.Popped, queue string) {
 // newPart reads the messages of one partition and decides what needs no call.
 func (r *route) newPart(messages []queen.Message, queue string, l *lease) *part {
 	p := &part{r: r, lease: l, queue: queue, items: make([]*item, len(messages))}
+	items, now := make([]item, len(messages)), time.Now()
 	var seen map[string]bool // lineage/hop of the retries of this part
 	for i := range messages {
-		it := &item{msg: messages[i], since: time.Now()}
+		it := &items[i]
+		it.msg, it.since = &messages[i], now
 		p.items[i] = it
 		var envelope bool
-		it.d, envelope, it.out = r.read(&it.msg, queue)
+		it.d, envelope, it.out = r.read(it.msg, queue)
 		switch {
 		case r.memo.has(it.msg.ID):
 			it.state = ackOnly

@@ -52,7 +52,7 @@ func (r *route) takeOrdered(p queen.Popped) {
 		o := &ordered{r: r, lease: l, items: make([]*item, len(messages)), last: time.Now()}
 		o.key = bridge.AttemptKey(r.cfg.Name, messages[0].PartitionID)
 		for i := range messages {
-			o.items[i] = &item{msg: messages[i], since: time.Now()}
+			o.items[i] = &item{msg: &messages[i], since: time.Now()}
 		}
 		r.d.spawn(o.run)
 	}
@@ -115,7 +115,7 @@ func (o *ordered) step(it *item) bool {
 		return false // Queen resolves a repeated id to its first message: it must be behind the cursor
 	}
 	var unreadable bridge.Outcome
-	it.d, _, unreadable = o.r.read(&it.msg, o.r.cfg.Queue)
+	it.d, _, unreadable = o.r.read(it.msg, o.r.cfg.Queue)
 	if o.tally.MessageID == it.msg.ID {
 		it.d.Attempt, it.d.FirstFailed = o.tally.N, o.tally.FirstFailed
 	}
@@ -314,7 +314,7 @@ func (o *ordered) plan(dead *item, c *count, now time.Time) *settlement {
 	s.entries = make([]entry, o.at-o.done)
 	for i, it := range o.items[o.done:o.at] {
 		e := &s.entries[i]
-		e.ack, e.messageID = completed(&it.msg, o.lease), it.msg.ID
+		e.ack, e.messageID = completed(it.msg, o.lease), it.msg.ID
 		if it == dead {
 			o.r.addDead(e, it.ended(now), it.out, rand.Text())
 		}
@@ -351,9 +351,9 @@ func (o *ordered) remember(dead *item) {
 func (o *ordered) giveBack() {
 	acks := make([]queen.Ack, 0, o.at-o.done+1)
 	for _, it := range o.items[o.done:o.at] {
-		acks = append(acks, completed(&it.msg, o.lease))
+		acks = append(acks, completed(it.msg, o.lease))
 	}
-	back := completed(&o.items[o.at].msg, o.lease)
+	back := completed(o.items[o.at].msg, o.lease)
 	back.Status = queen.AckRetry
 	acks = append(acks, back)
 	for pause, tries := (backoff{}), 0; tries < 3; tries++ {

@@ -143,7 +143,7 @@ func (p *part) plan(now time.Time, nonce string) *settlement {
 	s := &settlement{r: p.r, lease: p.lease, whole: true, entries: make([]entry, len(p.items))}
 	for i, it := range p.items {
 		e := &s.entries[i]
-		e.ack, e.messageID = completed(&it.msg, p.lease), it.msg.ID
+		e.ack, e.messageID = completed(it.msg, p.lease), it.msg.ID
 		p.r.addRider(e, it, now, nonce)
 		s.bytes += e.size()
 	}

@@ -26,12 +26,13 @@ type progress struct {
 }
 
 // watch returns ctx with the hooks set.
-func (p *progress) watch(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		TLSHandshakeStart: func() { p.setHandshake(true) },
-		TLSHandshakeDone:  func(_ tls.ConnectionState, err error) { p.setHandshake(err != nil) },
-		GotConn:           p.gotConn,
-	})
+func (p *progress) watch(ctx context.Context, secure bool) context.Context {
+	trace := &httptrace.ClientTrace{GotConn: p.gotConn}
+	if secure {
+		trace.TLSHandshakeStart = func() { p.setHandshake(true) }
+		trace.TLSHandshakeDone = func(_ tls.ConnectionState, err error) { p.setHandshake(err != nil) }
+	}
+	return httptrace.WithClientTrace(ctx, trace)
 }
 
 func (p *progress) setHandshake(on bool) {

@@ -39,8 +39,12 @@ var dropped = map[string]bool{
 // requestHeader is the header of one attempt.
 func (s *Sender) requestHeader(r *bridge.Request) http.Header {
 	h := make(http.Header, len(r.Headers)+len(s.headers)+9)
-	addEventHeaders(h, r.Headers)
-	set := func(name, value string) { h[name] = []string{value} }
+	values := make([]string, 0, len(r.Headers)+9) // one array for all
+	set := func(name, value string) {
+		values = append(values, value)
+		h[name] = values[len(values)-1 : len(values) : len(values)]
+	}
+	addEventHeaders(h, r.Headers, set)
 	if r.ContentType != "" && validValue(r.ContentType) {
 		set(headerType, r.ContentType)
 	}
@@ -67,10 +71,14 @@ func (s *Sender) requestHeader(r *bridge.Request) http.Header {
 
 // addEventHeaders passes on what the provider sent, repeated lines in order.
 // Lines that HTTP cannot carry are left out: they would fail every attempt.
-func addEventHeaders(h http.Header, lines []bridge.Header) {
+func addEventHeaders(h http.Header, lines []bridge.Header, set func(name, value string)) {
 	for _, line := range lines {
 		name := textproto.CanonicalMIMEHeaderKey(line.Name)
 		if dropped[name] || !validName(name) || !validValue(line.Value) {
+			continue
+		}
+		if h[name] == nil {
+			set(name, line.Value)
 			continue
 		}
 		h[name] = append(h[name], line.Value)

@@ -144,7 +144,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 // help.
 func (s *Sender) once(ctx context.Context, r *bridge.Request) (resp bridge.Response, again bool) {
 	var p progress
-	answer, err := s.transport.RoundTrip(s.request(p.watch(ctx), r))
+	answer, err := s.transport.RoundTrip(s.request(p.watch(ctx, s.url.Scheme == "https"), r))
 	if err != nil {
 		resp = p.failure(ctx, err)
 		return resp, !resp.Sent && retriable(err)
