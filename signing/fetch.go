@@ -77,13 +77,13 @@ type keyAnswer struct {
 // NewFetcher makes a fetcher. Close is not needed: no connection stays open.
 func NewFetcher(c FetcherConfig) *HTTPFetcher {
 	if c.Dial == nil {
-		c.Dial = (&net.Dialer{Timeout: fetchTimeout}).DialContext
+		c.Dial = (&net.Dialer{}).DialContext
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	transport := &http.Transport{
-		DialContext:         c.Dial,
+		DialContext:         dialInTime(c.Dial),
 		TLSClientConfig:     &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: fetchTimeout,
 		DisableKeepAlives:   true, // fetches are rare
@@ -96,6 +96,16 @@ func NewFetcher(c FetcherConfig) *HTTPFetcher {
 	return &HTTPFetcher{
 		client: client, roots: c.RootCAs, now: c.Now,
 		slots: make(chan struct{}, maxFetches), answers: make(map[string]keyAnswer),
+	}
+}
+
+// dialInTime bounds a dial. The transport lets one go on after its request has
+// given up, for the next request to use.
+func dialInTime(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+		defer cancel()
+		return dial(ctx, network, address)
 	}
 }
 
