@@ -14,7 +14,7 @@ import (
 // refused by name. A feature that is built moves its fields here.
 var builtFields = strings.Fields(`
 	log.level log.format stop_timeout
-	queen.urls queen.embedded queen.embedded_addr queen.token
+	queen.urls queen.embedded queen.embedded_addr queen.token queen.strategy queen.tls.ca
 	ingress.addr ingress.max_in_flight ingress.enqueue_timeout ingress.accept_buffered
 	ingress.batch.max_items ingress.batch.max_bytes ingress.batch.max_pending ingress.batch.linger
 	dispatch.max_in_flight admin.addr

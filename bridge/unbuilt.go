@@ -13,8 +13,6 @@ type feature struct{ field, what string }
 
 var (
 	unbuiltProcess = []feature{
-		{"queen.strategy", "strategies other than affinity are"},
-		{"queen.tls.ca", "TLS options for Queen are"},
 		{"ingress.tls.cert", "TLS options of the listener are"},
 		{"ingress.tls.key", "TLS options of the listener are"},
 		{"ingress.tls.client_ca", "TLS options of the listener are"},

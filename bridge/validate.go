@@ -3,6 +3,7 @@ package bridge
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -96,6 +97,12 @@ func (q QueenConfig) check(k checklist) {
 		}
 	}
 	k.word("strategy", q.Strategy, strategies)
+	k.when(q.TLS.CA != "" && !slices.ContainsFunc(q.URLs, isHTTPS), "tls.ca", "needs a URL in queen.urls that begins with https://")
+}
+
+func isHTTPS(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme == "https"
 }
 
 func (i IngressConfig) check(k checklist) {

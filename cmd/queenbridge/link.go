@@ -21,7 +21,9 @@ type queenLink struct {
 
 func openQueen(c bridge.QueenConfig, log *slog.Logger) (*queenLink, error) {
 	if c.Embedded == "" {
-		client, err := queen.New(queen.Config{URLs: c.URLs, Token: c.Token.Reveal(), Logger: log})
+		client, err := queen.New(queen.Config{
+			URLs: c.URLs, Strategy: queen.Strategy(c.Strategy), Token: c.Token.Reveal(), CA: c.TLS.CA, Logger: log,
+		})
 		return &queenLink{client: client, where: strings.Join(c.URLs, ", "), log: log}, err
 	}
 	dir, where := c.Embedded, "the embedded broker in "+c.Embedded
