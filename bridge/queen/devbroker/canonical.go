@@ -179,10 +179,3 @@ func hasNUL(value []byte) bool {
 	}
 	return false
 }
-
-// isInteger says whether canonical JSON is a number without fraction, and
-// which.
-func isInteger(value []byte) (int64, bool) {
-	n, err := strconv.ParseInt(string(value), 10, 64)
-	return n, err == nil
-}

@@ -3,8 +3,8 @@ package devbroker
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"net/http"
-	"regexp"
 	"strconv"
 	"time"
 )
@@ -21,9 +21,7 @@ type kvOp struct {
 	expiries           int // how many of ttlSeconds and forever were given
 	expect             *int64
 	required           bool
-	delta              int64
-	least, most        *int64
-	hasDelta           bool
+	delta, least, most *big.Rat
 	nul                bool // the value holds what PostgreSQL cannot
 }
 
@@ -31,7 +29,9 @@ type kvOp struct {
 type kvError struct {
 	status               int
 	code, reason, detail string
-	database             bool // found by the real broker's database: 200 in a transaction
+	// early marks what the real broker finds before it asks its database; what
+	// the database finds is an answer with 200 in a transaction.
+	early bool
 }
 
 func (e *kvError) Error() string {
@@ -39,6 +39,11 @@ func (e *kvError) Error() string {
 		return e.detail
 	}
 	return e.reason
+}
+
+// kvTooLarge is a key or a value beyond its limit.
+func kvTooLarge(reason, format string, args ...any) *kvError {
+	return &kvError{status: http.StatusRequestEntityTooLarge, code: "payload_too_large", reason: reason, detail: fmt.Sprintf(format, args...)}
 }
 
 func kvBad(reason, format string, args ...any) *kvError {
@@ -94,10 +99,16 @@ func (o *kvOp) field(s *scanner, key string, index int) (err error) {
 		if forever, err = flagOrNull(s); forever {
 			o.expiries++
 		}
+	case "delta":
+		o.delta, err = readDecimal(s, key, index)
+	case "min":
+		o.least, err = readDecimal(s, key, index)
+	case "max":
+		o.most, err = readDecimal(s, key, index)
 	case "tenant", "tenantId", "tenant_id":
 		return kvBad("kv_tenant_not_an_input", "op at index %d: %s is not an input", index, key)
 	default:
-		err = o.number(s, key, index)
+		err = o.integer(s, key, index)
 	}
 	return err
 }
@@ -130,39 +141,30 @@ func flagOrNull(s *scanner) (bool, error) {
 	return s.boolean()
 }
 
-// number reads one of the members that are integers or null.
-func (o *kvOp) number(s *scanner, key string, index int) error {
+// integer reads one of the members that are integers. A null version is no
+// version: who wrote expect meant to be fenced (measured 1.3.0).
+func (o *kvOp) integer(s *scanner, key string, index int) error {
 	raw, err := s.raw()
-	if err != nil || string(raw) == "null" {
+	if err != nil || string(raw) == "null" && key != "expect" {
 		return err
 	}
 	n, bad := strconv.ParseInt(string(raw), 10, 64)
-	at := "op at index " + strconv.Itoa(index) + ": "
 	switch key {
 	case "limit":
-		o.limit = int(n)
+		if o.limit = int(n); bad != nil {
+			return kvBad("kv_bad_request", "op at index %d: limit must be an integer", index)
+		}
 	case "ttlSeconds":
 		if bad != nil || n <= 0 {
-			return &kvError{status: http.StatusBadRequest, code: "kv_bad_request", reason: "kv_bad_ttl", detail: at + "ttlSeconds must be an integer > 0", database: true}
+			return kvBad("kv_bad_ttl", "op at index %d: ttlSeconds must be an integer greater than zero", index)
 		}
 		o.ttl = time.Duration(min(n, maxLeaseSeconds)) * time.Second
 		o.expiries++
 	case "expect":
 		if bad != nil || n < 0 {
-			return kvBad("kv_bad_expect", "%sexpect must be a version", at)
+			return kvBad("kv_bad_expect", "op at index %d: expect must be a non-negative integer version (0 = must not exist)", index)
 		}
 		o.expect = &n
-	case "delta":
-		o.delta, o.hasDelta = n, bad == nil
-	case "min":
-		o.least = &n
-	case "max":
-		o.most = &n
-	default:
-		return nil
-	}
-	if bad != nil {
-		return kvBad("kv_bad_number", "%s%s must be an integer", at, key)
 	}
 	return nil
 }
@@ -177,114 +179,6 @@ func (o *kvOp) writes() bool {
 
 // sets says whether the operation stores a value, and so needs an expiry.
 func (o *kvOp) sets() bool { return o.writes() && o.op != "delete" }
-
-// checkKV finds the first thing wrong with a call. rider has the tighter
-// limits of a transaction.
-func checkKV(ops []kvOp, namespaces *regexp.Regexp, rider bool) *kvError {
-	most, mostKeys := maxKVOps, maxKVKeys
-	if rider {
-		most, mostKeys = maxRiderKV, maxRiderKeys
-	}
-	if len(ops) > most {
-		return kvBad("kv_too_many_ops", "%d operations; the ceiling is %d", len(ops), most)
-	}
-	keys := 0
-	for i := range ops {
-		if err := ops[i].check(i, namespaces, rider); err != nil {
-			return err
-		}
-		keys += max(1, len(ops[i].keys))
-	}
-	if keys > mostKeys {
-		return kvBad("kv_too_many_keys", "%d keys; the ceiling is %d", keys, mostKeys)
-	}
-	return checkKVDatabase(ops)
-}
-
-func (o *kvOp) check(index int, namespaces *regexp.Regexp, rider bool) *kvError {
-	at := "op at index " + strconv.Itoa(index) + ": "
-	if !namespaces.MatchString(o.namespace) {
-		return kvBad("kv_bad_namespace", "%snamespace must match %s", at, namespaces)
-	}
-	switch {
-	case o.op == "getPrefix" && rider:
-		return kvBad("kv_unknown_op", "%sgetPrefix is not allowed in a transaction", at)
-	case o.op == "getPrefix" && o.prefix == "":
-		return kvBad("kv_prefix_required", "%sprefix must not be empty", at)
-	case o.op == "getPrefix":
-		return nil
-	case o.op == "getMany":
-		return checkKeys(at, o.keys)
-	case o.op != "get" && !o.writes():
-		return kvBad("kv_unknown_op", "%sunknown op %q", at, o.op)
-	}
-	if err := checkKeys(at, []string{o.key}); err != nil {
-		return err
-	}
-	return o.checkValue(at)
-}
-
-func (o *kvOp) checkValue(at string) *kvError {
-	switch {
-	case o.op == "putIfAbsent" && o.expect != nil:
-		return kvBad("kv_bad_expect", "%sputIfAbsent takes no expect", at)
-	case o.op == "incr" && !o.hasDelta:
-		return kvBad("kv_delta_required", "%sdelta must be an integer", at)
-	case o.sets() && o.op != "incr" && o.value == nil:
-		return kvBad("kv_value_required", "%svalue is required", at)
-	case len(o.value) > maxKVValue:
-		return &kvError{status: http.StatusRequestEntityTooLarge, code: "payload_too_large", reason: "kv_value_too_large"}
-	}
-	return nil
-}
-
-func checkKeys(at string, keys []string) *kvError {
-	if len(keys) == 0 {
-		return kvBad("kv_bad_key", "%skeys must not be empty", at)
-	}
-	for _, key := range keys {
-		for i := range len(key) {
-			if key[i] == 0 {
-				return kvBad("kv_bad_key", "%skey must not hold NUL", at)
-			}
-		}
-		switch {
-		case key == "":
-			return kvBad("kv_bad_key", "%skey must not be empty", at)
-		case len(key) > maxKVKey:
-			return &kvError{status: http.StatusRequestEntityTooLarge, code: "payload_too_large", reason: "kv_key_too_large"}
-		}
-	}
-	return nil
-}
-
-// checkKVDatabase finds what the real broker's database refuses.
-func checkKVDatabase(ops []kvOp) *kvError {
-	written := map[kvKey]bool{}
-	for i := range ops {
-		o := &ops[i]
-		if !o.writes() {
-			continue
-		}
-		key := kvKey{o.namespace, o.key}
-		var err *kvError
-		switch {
-		case o.nul:
-			err = &kvError{status: http.StatusInternalServerError, code: "kv_error", reason: "unsupported Unicode escape sequence"}
-		case o.sets() && o.expiries != 1:
-			err = kvBad("kv_expiry_not_specified",
-				"op at index %d: exactly one of ttlSeconds (integer > 0) and forever:true is required, got %d", i, o.expiries)
-		case written[key]:
-			err = kvBad("kv_duplicate_key_in_call", "op at index %d: key %q is written twice", i, o.key)
-		}
-		if err != nil {
-			err.database = true
-			return err
-		}
-		written[key] = true
-	}
-	return nil
-}
 
 // kvCosts counts the tokens of a call: one for its writes, one for its reads.
 func kvCosts(ops []kvOp) (writes, reads int) {

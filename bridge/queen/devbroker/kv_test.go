@@ -1,6 +1,8 @@
 package devbroker_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -36,12 +38,17 @@ func TestKVVerdicts(t *testing.T) {
 		{"put at another version", obj{"op": "put", "value": 2, "forever": true, "expect": other}, "version 1", "absent null"},
 		{"putIfAbsent", obj{"op": "putIfAbsent", "value": 2, "ttlSeconds": 9}, "exists 1", "2"},
 		{"delete", obj{"op": "delete"}, "1", "absent null"},
+		{"delete of nothing", obj{"op": "delete", "expect": 0}, "exists 1", "null"},
 		{"delete at another version", obj{"op": "delete", "expect": other}, "version 1", "absent null"},
 		{"incr", obj{"op": "incr", "delta": 4, "forever": true}, "5", "4"},
-		{"incr past max", obj{"op": "incr", "delta": 4, "max": 3, "forever": true}, "limit 1", "limit null"},
+		{"incr by a fraction", obj{"op": "incr", "delta": 0.1, "forever": true}, "1.1", "0.1"},
+		{"incr by a whole float", obj{"op": "incr", "delta": json.Number("2.0"), "forever": true}, "3", "2"},
+		{"incr past a fraction", obj{"op": "incr", "delta": 1, "max": 1.5, "forever": true}, "limit 1", "1"},
+		{"incr past all numbers", obj{"op": "incr", "delta": json.Number("1.7e308"), "max": json.Number("1e308"), "forever": true}, "limit 1", "limit 0"},
+		{"incr past max", obj{"op": "incr", "delta": 4, "max": 3, "forever": true}, "limit 1", "limit 0"},
 		{"incr to max", obj{"op": "incr", "delta": 2, "max": 3, "forever": true}, "3", "2"},
-		{"incr below min", obj{"op": "incr", "delta": -2, "min": 0, "forever": true}, "limit 1", "limit null"},
-		{"incr beyond 64 bits", obj{"op": "incr", "delta": 1<<63 - 1, "forever": true}, "limit 1", "9223372036854775807"},
+		{"incr below min", obj{"op": "incr", "delta": -2, "min": 0, "forever": true}, "limit 1", "limit 0"},
+		{"incr beyond 64 bits", obj{"op": "incr", "delta": 1<<63 - 1, "forever": true}, "9223372036854775808", "9223372036854775807"},
 	} {
 		for _, there := range []bool{true, false} {
 			a := memory(t)
@@ -69,8 +76,93 @@ func TestKVIncrOfText(t *testing.T) {
 	t.Parallel()
 	a := memory(t)
 	kvRun(a, obj{"op": "put", "key": "k", "value": "1", "forever": true})
-	if got := kvRun(a, obj{"op": "incr", "key": "k", "delta": 1, "forever": true}); got["reason"] != "type" {
+	if got := kvRun(a, obj{"op": "incr", "key": "k", "delta": 1, "forever": true}); got["reason"] != "type" || got["value"] != num(0) {
 		t.Errorf("incr of a string = %v", got)
+	}
+}
+
+// Sums are exact: ten tenths are one.
+func TestKVIncrIsExact(t *testing.T) {
+	t.Parallel()
+	a := memory(t)
+	var got obj
+	for range 10 {
+		got = kvRun(a, obj{"op": "incr", "key": "k", "delta": 0.1, "forever": true})
+	}
+	if got["value"] != num(1) {
+		t.Errorf("the sum = %v", got)
+	}
+}
+
+// A read of one key sees what stood before it in the call; a read of many keys
+// sees all that the call writes in its namespace (measured 1.3.0).
+func TestKVReadsAmongWrites(t *testing.T) {
+	t.Parallel()
+	a := memory(t)
+	for _, key := range []string{"k1", "k3", "k5"} {
+		kvRun(a, obj{"op": "put", "key": key, "value": "old", "forever": true})
+	}
+	put := func(ns, key string) obj {
+		return obj{"op": "put", "ns": ns, "key": key, "value": "new", "forever": true}
+	}
+	r := a.do("POST", "/api/v1/kv", obj{"operations": []obj{
+		{"op": "getPrefix", "ns": "n", "prefix": "k"},
+		{"op": "getMany", "ns": "n", "keys": []string{"k0", "k1", "k3"}},
+		{"op": "get", "ns": "n", "key": "k3"},
+		{"op": "delete", "ns": "n", "key": "k3"},
+		{"op": "get", "ns": "n", "key": "k3"},
+		put("n", "k0"), put("n", "k4"), put("n", "k9"), put("z", "k2"),
+		{"op": "getPrefix", "ns": "n", "prefix": "k", "after": "k1", "limit": 2},
+		{"op": "getMany", "ns": "m", "keys": []string{"k2"}},
+	}})
+	var got []string
+	for _, result := range r.json(t).(obj)["results"].([]any) {
+		res, keys := result.(obj), []string{}
+		rows, _ := res["rows"].([]any)
+		for _, row := range rows {
+			keys = append(keys, row.(obj)["key"].(string)+"="+row.(obj)["value"].(string))
+		}
+		if res["op"] != "put" && res["op"] != "delete" {
+			got = append(got, fmt.Sprint(res["op"], keys, res["found"], res["truncated"]))
+		}
+	}
+	want := []string{
+		"getPrefix[k0=new k1=old k4=new k5=old k9=new] <nil> false", "getMany[k0=new k1=old] <nil> false",
+		"get[] true <nil>", "get[] false <nil>", "getPrefix[k4=new k5=old] <nil> true", "getMany[] <nil> false",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// A transaction says what is wrong with a key by its code: with 400 or 413
+// what the real broker finds before it asks its database, with 200 the rest.
+func TestKVRefusalsInATransaction(t *testing.T) {
+	t.Parallel()
+	a := memory(t)
+	put := func(more obj) []obj {
+		return []obj{merge(obj{"op": "put", "ns": "n", "key": "k", "value": 1, "forever": true}, more)}
+	}
+	for _, tt := range []struct {
+		name          string
+		ops           []obj
+		status        int
+		reason, error string
+	}{
+		{"namespace", put(obj{"ns": "UPPER"}), 200, "bad_request", "kv_bad_namespace"},
+		{"unknown op", put(obj{"op": "check"}), 200, "bad_request", "kv_unknown_op"},
+		{"ttl", put(obj{"ttlSeconds": 0}), 200, "bad_request", "kv_bad_ttl"},
+		{"null version", put(obj{"expect": nil}), 200, "bad_request", "kv_bad_expect"},
+		{"long key", put(obj{"key": strings.Repeat("k", 513)}), 200, "payload_too_large", "kv_key_too_large"},
+		{"NUL", put(obj{"value": "\x00"}), 200, "db_error", "unsupported Unicode escape sequence"},
+		{"big value", put(obj{"value": strings.Repeat("v", 65535)}), 413, "payload_too_large", "op at index 0: value is 65537 bytes, the ceiling is 65536"},
+		{"prefix", []obj{{"op": "getPrefix", "ns": "n", "prefix": "p"}}, 400, "bad_request", "kv operation at index 0: getPrefix is not available inside a transaction"},
+	} {
+		r := a.do("POST", "/api/v1/transaction", obj{"operations": []obj{}, "kv": tt.ops})
+		got := r.json(t).(obj)
+		if r.status != tt.status || got["reason"] != tt.reason || got["error"] != tt.error || got["success"] != false {
+			t.Errorf("%s = %d %s", tt.name, r.status, r.text)
+		}
 	}
 }
 
@@ -154,6 +246,13 @@ func TestKVRefusals(t *testing.T) {
 		{"long key", []obj{put(obj{"key": strings.Repeat("k", 513)})}, 413, "kv_key_too_large"},
 		{"big value", []obj{put(obj{"value": strings.Repeat("v", 65535)})}, 413, "kv_value_too_large"},
 		{"expect", []obj{put(obj{"expect": -1})}, 400, "kv_bad_expect"},
+		{"null version", []obj{put(obj{"expect": nil})}, 400, "kv_bad_expect"},
+		{"putIfAbsent at a version", []obj{put(obj{"op": "putIfAbsent", "expect": 4})}, 400, "kv_bad_expect"},
+		{"incr at a version", []obj{put(obj{"op": "incr", "delta": 1, "expect": 4})}, 400, "kv_bad_request"},
+		{"incr by text", []obj{put(obj{"op": "incr", "delta": "1"})}, 400, "kv_bad_request"},
+		{"incr up to text", []obj{put(obj{"op": "incr", "delta": 1, "max": "9"})}, 400, "kv_bad_request"},
+		{"limit", []obj{{"op": "getPrefix", "ns": "n", "prefix": "p", "limit": "x"}}, 400, "kv_bad_request"},
+		{"no value", []obj{{"op": "put", "ns": "n", "key": "k", "forever": true}}, 400, "kv_bad_request"},
 		{"empty prefix", []obj{{"op": "getPrefix", "ns": "n"}}, 400, "kv_prefix_required"},
 		{"a key twice", []obj{put(nil), put(nil)}, 400, "kv_duplicate_key_in_call"},
 		{"tenant", []obj{put(obj{"tenant": "x"})}, 400, "kv_tenant_not_an_input"},

@@ -5,8 +5,6 @@ import (
 	"strconv"
 )
 
-func appendInt(dst []byte, n int64) []byte { return strconv.AppendInt(dst, n, 10) }
-
 // json is a result with its members in the order 1.3.0 has them. A rider of a
 // transaction (opIndex ≥ 0) also says so.
 func (r *kvResult) json(index, opIndex int) []byte {
@@ -52,7 +50,7 @@ func (r *kvResult) tail(o *jsonObject, rider bool) {
 		o.str("updatedAt", r.row.modified.zoned())
 	}
 	if r.op.writes() || r.found {
-		value, version := r.row.shown()
+		value, version := r.shownValue()
 		o.raw("value", value).num("version", version)
 	}
 }
@@ -63,6 +61,16 @@ func (r *kvRow) shown() (value string, version int64) {
 		return "null", 0
 	}
 	return string(r.value), r.version
+}
+
+// shownValue is the value and version a result shows: of an incr that lost, a
+// number in any case (measured 1.3.0).
+func (r *kvResult) shownValue() (value string, version int64) {
+	value, version = r.row.shown()
+	if r.op.op == "incr" && (r.row == nil || r.reason == "type") {
+		value = "0"
+	}
+	return value, version
 }
 
 func (r *kvRow) expiry() string {
@@ -162,7 +170,7 @@ func (b *Broker) runKV(w http.ResponseWriter, ops []kvOp) (results []kvResult, o
 }
 
 func (l *kvLost) json() []byte {
-	value, version := l.result.row.shown()
+	value, version := l.result.shownValue()
 	var o jsonObject
 	o.num("failedIndex", int64(l.index)).str("kvReason", l.result.reason).flag("ok", false)
 	return o.str("reason", "kv_precondition").raw("value", value).num("version", version).bytes()

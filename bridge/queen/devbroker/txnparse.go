@@ -86,11 +86,10 @@ func (e *kvError) rollback() *rollback {
 	case "kv_error":
 		reason = "db_error"
 	}
-	status := e.status
-	if e.database {
-		status = http.StatusOK
+	if e.early {
+		return &rollback{status: e.status, reason: reason, text: e.Error()}
 	}
-	return &rollback{status: status, reason: reason, text: e.Error()}
+	return &rollback{status: http.StatusOK, reason: reason, text: e.reason}
 }
 
 // operation reads one element of operations.

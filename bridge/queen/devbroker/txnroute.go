@@ -68,7 +68,7 @@ func answerRollback(w http.ResponseWriter, call string, err error) {
 	}
 	o.str("reason", e.reason).raw("results", "[]").flag("success", false).str("transactionId", call)
 	if e.lost != nil {
-		value, version := e.lost.result.row.shown()
+		value, version := e.lost.result.shownValue()
 		o.raw("value", value).num("version", version)
 	}
 	answer(w, e.status, o.bytes())
