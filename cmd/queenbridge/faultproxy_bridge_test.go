@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 type faultyWorld struct {
 	*world
 	proxy *faultProxy
-	url   string // of the broker itself
+	url   string   // of the broker itself
+	urls  []string // of its nodes as the bridge knows them; default: the proxy
 }
 
 // newFaultyWorld starts a broker in memory, or takes the real Queen.
@@ -36,7 +38,11 @@ func newFaultyWorld(t *testing.T) *faultyWorld {
 func (w *faultyWorld) start(config string) *process {
 	w.t.Helper()
 	path := filepath.Join(w.dir, "bridge.yaml")
-	whole := fmt.Sprintf("queen: {urls: [%q]}\ningress: {addr: \"127.0.0.1:0\"}\nadmin: {addr: \"127.0.0.1:0\"}\n%s", w.proxy.URL, config)
+	urls := w.urls
+	if urls == nil {
+		urls = []string{w.proxy.URL}
+	}
+	whole := fmt.Sprintf("queen: {urls: ['%s']}\ningress: {addr: \"127.0.0.1:0\"}\nadmin: {addr: \"127.0.0.1:0\"}\n%s", strings.Join(urls, "', '"), config)
 	if err := os.WriteFile(path, []byte(whole), 0o600); err != nil {
 		w.t.Fatal(err)
 	}

@@ -92,6 +92,39 @@ func TestReadySoonAfterOneLostPop(t *testing.T) {
 	})
 }
 
+// TestOneNodeOfTwoFails: two nodes of one broker fail in turn, each in its way.
+// Every event is accepted at its first try, and called once per attempt.
+func TestOneNodeOfTwoFails(t *testing.T) {
+	t.Parallel()
+	w, f := newFaultyWorld(t), newTarget(t, failsAsTold)
+	nodes := []*faultProxy{w.proxy, newFaultProxy(t, w.url)}
+	w.urls = []string{nodes[0].URL, nodes[1].URL}
+	p := w.ready(w.keyed(f.URL, quickRetry))
+	var bodies []string
+	for i, away := range []fault{resetBefore, proxyDown, lostReply, unknownDone, garbage, resetBefore} {
+		node := nodes[i%2]
+		release := node.hold(func(class) fault { return away }, allClasses...)
+		for _, c := range allClasses {
+			node.next(c) // connections that wait are cut too
+		}
+		for n := range 10 {
+			body := fmt.Sprintf(`{"key":"k%d","n":%d,"fail":%d}`, n%3, 10*i+n, n%2)
+			bodies = append(bodies, body)
+			if status, _, answer := p.github(w.path(), fmt.Sprint(10*i+n), body); status != http.StatusOK {
+				t.Errorf("while one node of two answers with %q an event is answered %d %s", away.name, status, answer)
+			}
+		}
+		release()
+	}
+	p.drained(w.name("main"), w.name("main"), 2*patient)
+	for _, body := range bodies {
+		f.attempts(t, body, 1+strings.Count(body, `"fail":1`))
+	}
+	if code := p.stop(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
 // TestKilledBrokerLosesNothing kills the broker again and again under load and
 // starts it on the same data: every accepted event is delivered, each attempt
 // is made once but for one more per kill, and with ordering partition the

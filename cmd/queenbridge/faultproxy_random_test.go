@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +24,8 @@ type story struct {
 	Slow int    `json:"slow,omitempty"` // runs longer than detach_after
 	Pad  string `json:"pad"`
 }
+
+func (s story) id() string { return fmt.Sprint(s.Key, "-", s.N) }
 
 const maxTries = 3 // max_attempts of both routes
 
@@ -174,7 +177,7 @@ func everything() map[class][]fault {
 //     the exact bytes, under one webhook-id per route;
 //   - it is called as often as its answers make due, and no more, but for one
 //     call per lease that may have run out (60 s, in order 15 s) and one per
-//     slow call whose cancel may have been lost;
+//     call that outlasted detach_after, whose cancel may have been lost;
 //   - dead letters are exactly the events that were refused or used up their
 //     attempts, once each, with their class;
 //   - in order, no event is called before the one before it of the same key
@@ -199,7 +202,7 @@ func TestFlowThroughRandomFaults(t *testing.T) {
 			for n := range perKey {
 				s := tell(seed, key, n)
 				body, _ := json.Marshal(s)
-				p.persist(w.path(), fmt.Sprint(key, "-", n), string(body))
+				p.persist(w.path(), s.id(), string(body))
 				mu.Lock()
 				stories[string(body)] = s
 				mu.Unlock()
@@ -214,12 +217,28 @@ func TestFlowThroughRandomFaults(t *testing.T) {
 	if code := p.stop(); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
-	free.checkCalls(t, p, w.name("none"), none, stories, func(s story) int { return s.Slow + int(lasted/(60*time.Second)) })
+	detached := p.detached()
+	free.checkCalls(t, p, w.name("none"), none, stories, func(s story) int { return detached[s.id()] + int(lasted/(60*time.Second)) })
 	strict.checkCalls(t, p, w.name("ordered"), ordered, stories, func(story) int { return int(lasted / (15 * time.Second)) })
 	for _, early := range strict.early {
 		t.Errorf("in order: called %s events of its key had ended", early)
 	}
 	t.Logf("in %s: %s", lasted.Round(time.Millisecond), w.proxy.summary())
+}
+
+// detached counts the detached calls of each event, by the log.
+func (p *process) detached() map[string]int {
+	calls := map[string]int{}
+	for line := range strings.Lines(p.log()) {
+		var record struct {
+			Event    string
+			Detached bool
+		}
+		if json.Unmarshal([]byte(line), &record) == nil && record.Detached {
+			calls[strings.TrimPrefix(record.Event, "github:")]++
+		}
+	}
+	return calls
 }
 
 // twoRoutes is a queue partitioned by key with a route of each ordering.
