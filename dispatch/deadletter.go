@@ -52,13 +52,13 @@ func (r *route) fileDLQ(ctx context.Context, m *queen.Message, ack queen.Ack) {
 	refusedFor := 0
 	for pause := (backoff{}); ; {
 		v, err := r.d.queen.Ack(ctx, ack)
-		switch answer := readDLQ(v, err); {
-		case answer == dlqFiled, answer == dlqLeaseLost:
+		switch readDLQ(v, err) {
+		case dlqFiled, dlqLeaseLost:
 			return
-		case answer == dlqForgotten:
+		case dlqForgotten:
 			r.moveOn(ctx, m, ack)
 			return
-		case answer == dlqRefused:
+		case dlqRefused:
 			if refusedFor++; refusedFor >= dlqTries {
 				r.moveOn(ctx, m, ack)
 				return

@@ -59,7 +59,7 @@ func (s *share) ahead() float64 {
 
 // claim is a route's part of its target's share.
 type claim struct {
-	level
+	own       level
 	target    *share
 	waiters   list.List // of *waiter
 	place     *list.Element
@@ -82,7 +82,7 @@ func (l *limiter) newShare(limit int, paused bool) *share {
 // newClaim bounds a route. What is popped and not settled is bounded too: a
 // broker that refuses settles must not make the process grow.
 func (l *limiter) newClaim(target *share, limit int) *claim {
-	return &claim{level: level{max: limit}, target: target, maxUnset: 2*maxBatch + 4*limit}
+	return &claim{own: level{max: limit}, target: target, maxUnset: 2*maxBatch + 4*limit}
 }
 
 // blocked says why no call may begin now, nil if one may.
@@ -94,7 +94,7 @@ func (s *share) blocked(now time.Time) error {
 }
 
 func (l *limiter) canRun(c *claim) bool {
-	return !l.pool.full() && !c.target.full() && !c.full()
+	return !l.pool.full() && !c.target.full() && !c.own.full()
 }
 
 // acquire waits for a slot. errHeld: the target is or became held; else the
@@ -142,7 +142,7 @@ func (l *limiter) dequeue(c *claim, place *list.Element) {
 
 func (c *claim) expect(n int) {
 	c.target.waiting += n
-	c.waiting += n
+	c.own.waiting += n
 }
 
 // expect reserves room for n events that are being popped; negative n gives it
@@ -176,7 +176,7 @@ func (l *limiter) giveUp(ctx context.Context, c *claim, w *waiter, place *list.E
 func (l *limiter) take(c *claim) {
 	l.pool.used++
 	c.target.used++
-	c.used++
+	c.own.used++
 }
 
 // release gives a slot back; took is the duration of its call.
@@ -198,7 +198,7 @@ func (s *share) observe(took time.Duration) {
 func (l *limiter) free(c *claim) {
 	l.pool.used--
 	c.target.used--
-	c.used--
+	c.own.used--
 	l.grant()
 	l.signal()
 }
@@ -296,7 +296,7 @@ func (l *limiter) roomLocked(c *claim, now time.Time) (n int, heldUntil time.Tim
 		return 0, c.target.heldUntil
 	}
 	ahead := c.target.ahead()
-	n = min(l.pool.room(ahead), c.target.room(ahead), c.level.room(ahead), c.maxUnset-c.unsettled)
+	n = min(l.pool.room(ahead), c.target.room(ahead), c.own.room(ahead), c.maxUnset-c.unsettled)
 	return max(0, n), time.Time{}
 }
 
@@ -327,7 +327,7 @@ func (l *limiter) look(c *claim, patience *time.Time) (n int, wait time.Duration
 		*patience = now.Add(trickle)
 	}
 	switch {
-	case n >= max(1, c.max/4), n > 0 && !now.Before(*patience):
+	case n >= max(1, c.own.max/4), n > 0 && !now.Before(*patience):
 		return n, 0, nil
 	case n > 0:
 		wait = patience.Sub(now)

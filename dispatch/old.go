@@ -36,6 +36,8 @@ func (b *bundler) twoSteps(ctx context.Context, s *settlement, stuck func()) {
 		s.end(result{verdict: forgotten})
 		return
 	}
+	s.r.log.LogAttrs(ctx, slog.LevelDebug, "settling in two steps: the broker does not know an id, or one stands twice in the batch",
+		slog.Int(keyCount, len(s.entries)))
 	if err := b.ridersAlone(ctx, s, s.entries, stuck); err != nil {
 		s.end(result{verdict: outOf(ctx, err)})
 		return

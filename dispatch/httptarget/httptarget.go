@@ -149,6 +149,7 @@ func (s *Sender) once(ctx context.Context, r *bridge.Request) (resp bridge.Respo
 		resp = p.failure(ctx, err)
 		return resp, !resp.Sent && retriable(err)
 	}
+	defer func() { _ = answer.Body.Close() }()
 	resp = bridge.Response{Status: answer.StatusCode, Header: answer.Header, Sent: true}
 	resp.Body, resp.Truncated = readAnswer(answer.Body)
 	return resp, false
@@ -169,8 +170,7 @@ func (s *Sender) request(ctx context.Context, r *bridge.Request) *http.Request {
 
 // readAnswer reads at most maxAnswer bytes. A cut or dripping body takes
 // nothing from the status, which is known.
-func readAnswer(body io.ReadCloser) (head []byte, truncated bool) {
-	defer func() { _ = body.Close() }()
+func readAnswer(body io.Reader) (head []byte, truncated bool) {
 	head, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
 	if len(head) > maxAnswer {
 		return head[:maxAnswer], true
