@@ -18,19 +18,11 @@ const (
 )
 
 func proveAdyen(v *Verifier, in *input) (Proof, error) {
-	items, ok := in.valuesOf().Items(adyenItems)
-	if !ok || len(items) == 0 {
-		return Proof{}, reject(ReasonMissingSignature, "the body has no %s", adyenItems)
+	secret, rej := in.everyItem(adyenItems, v.proveAdyenItem)
+	if rej != nil {
+		return Proof{}, rej
 	}
-	oldest := 0
-	for i := range items {
-		secret, rej := v.proveAdyenItem(items[i].raw)
-		if rej != nil {
-			return Proof{}, rej
-		}
-		oldest = max(oldest, secret)
-	}
-	return Proof{Class: Verified, Secret: oldest}, nil
+	return Proof{Class: Verified, Secret: secret}, nil
 }
 
 func (v *Verifier) proveAdyenItem(raw []byte) (int, *Rejection) {

@@ -13,24 +13,22 @@ const (
 )
 
 func proveGraph(v *Verifier, in *input) (Proof, error) {
-	items, ok := in.valuesOf().Items(graphItems)
-	if !ok || len(items) == 0 {
-		return Proof{}, reject(ReasonMissingCredential, "the body has no notification in %s", graphItems)
-	}
-	oldest := 0
-	for i := range items {
-		doc := document{raw: items[i].raw}
+	secret, rej := in.everyItem(graphItems, func(raw []byte) (int, *Rejection) {
+		doc := document{raw: raw}
 		state, ok := doc.text(graphSecret)
 		if !ok {
-			return Proof{}, reject(ReasonMissingCredential, "%s of a notification", graphSecret)
+			return -1, reject(ReasonMissingCredential, "%s of a notification", graphSecret)
 		}
 		secret := v.matchToken(state)
 		if secret < 0 {
-			return Proof{}, reject(ReasonBadCredential, "%s of a notification equals no secret of this source", graphSecret)
+			return -1, reject(ReasonBadCredential, "%s of a notification equals no secret of this source", graphSecret)
 		}
-		oldest = max(oldest, secret)
+		return secret, nil
+	})
+	if rej != nil {
+		return Proof{}, rej
 	}
-	return Proof{Class: Authenticated, Secret: oldest}, nil
+	return Proof{Class: Authenticated, Secret: secret}, nil
 }
 
 // graphValidation echoes the token of a subscription that is being made.

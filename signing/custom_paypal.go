@@ -102,21 +102,3 @@ func (v *Verifier) payPalMessage(in *input) ([]byte, *Rejection) {
 	checksum := strconv.FormatUint(uint64(crc32.ChecksumIEEE(in.request.Body)), 10)
 	return []byte(strings.Join([]string{id, at, v.scheme.settings.webhookID, checksum}, "|")), nil
 }
-
-func signPayPal(v *Verifier, in *input, o Options) error {
-	h := in.request.Header
-	setAbsent(h, payPalID, uuid())
-	setAbsent(h, payPalTime, unitRFC3339.format(in.request.Now))
-	setAbsent(h, payPalCert, v.forgeKeyID(o))
-	setAbsent(h, payPalAlgo, "SHA256withRSA")
-	message, rej := v.payPalMessage(in)
-	if rej != nil {
-		return rej
-	}
-	sig, err := algRSA.sign(o.ForgeKey, message)
-	if err != nil {
-		return err
-	}
-	h.Set(payPalSig, string(encodingBase64.encode(nil, sig)))
-	return nil
-}

@@ -2,7 +2,6 @@ package signing
 
 import (
 	"crypto"
-	"net/http"
 	"regexp"
 	"slices"
 )
@@ -12,14 +11,8 @@ import (
 // may subscribe us to a topic of theirs with a perfect signature, so the topic
 // must be allowed too.
 
-var (
-	snsCertificate = regexp.MustCompile(`^https://sns\.[a-z0-9-]{3,}\.amazonaws\.com(\.cn)?/[A-Za-z0-9_/-]+\.pem$`)
-	snsSubscribe   = regexp.MustCompile(`^https://sns\.[a-z0-9-]{3,}\.amazonaws\.com(\.cn)?/[!-~]*$`)
-)
-
-// maxSubscribeURL bounds a SubscribeURL, in bytes: it holds a token and the
-// TopicArn.
-const maxSubscribeURL = 2048
+// snsCertificate is where certificates of Amazon SNS may be.
+var snsCertificate = regexp.MustCompile(`^https://sns\.[a-z0-9-]{3,}\.amazonaws\.com(\.cn)?/[A-Za-z0-9_/-]+\.pem$`)
 
 // snsSigned are the signed members of each type.
 var snsSigned = map[string][]string{
@@ -112,26 +105,4 @@ func snsMessage(doc *document) ([]byte, *Rejection) {
 		message = append(append(append(append(message, name...), '\n'), value...), '\n')
 	}
 	return message, nil
-}
-
-// snsConfirm answers the (un)subscription of a topic that is allowed. The
-// caller confirms it with a GET once the answer is on its way.
-func snsConfirm(v *Verifier, r *Request) (Reply, bool, error) {
-	in := input{request: r, url: v.publicURL}
-	doc, ok := in.document()
-	if kind, _ := doc.text("Type"); r.Method != http.MethodPost || !ok || kind != "SubscriptionConfirmation" && kind != "UnsubscribeConfirmation" {
-		return Reply{}, false, nil
-	}
-	if _, err := v.Verify(r); err != nil {
-		return Reply{}, true, err
-	}
-	address, _ := doc.text("SubscribeURL")
-	if len(address) > maxSubscribeURL || !snsSubscribe.MatchString(address) {
-		return badHandshake(), true, nil
-	}
-	reply := Reply{Status: http.StatusOK}
-	if v.scheme.settings.confirm {
-		reply.Confirm = address
-	}
-	return reply, true, nil
 }

@@ -131,6 +131,24 @@ func signSNS(v *Verifier, in *input, o Options) error {
 	return in.insert(`"Signature":` + quoteJSON(base64.StdEncoding.EncodeToString(sig)))
 }
 
+func signPayPal(v *Verifier, in *input, o Options) error {
+	h := in.request.Header
+	setAbsent(h, payPalID, uuid())
+	setAbsent(h, payPalTime, unitRFC3339.format(in.request.Now))
+	setAbsent(h, payPalCert, v.forgeKeyID(o))
+	setAbsent(h, payPalAlgo, "SHA256withRSA")
+	message, rej := v.payPalMessage(in)
+	if rej != nil {
+		return rej
+	}
+	sig, err := algRSA.sign(o.ForgeKey, message)
+	if err != nil {
+		return err
+	}
+	h.Set(payPalSig, string(encodingBase64.encode(nil, sig)))
+	return nil
+}
+
 func signEBay(v *Verifier, in *input, o Options) error {
 	sig, err := algECDSASHA1.sign(o.ForgeKey, in.request.Body)
 	if err != nil {

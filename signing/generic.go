@@ -2,7 +2,9 @@ package signing
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -154,7 +156,7 @@ func webTokenOptions(r *reader, s *scheme) {
 // webTokenAlgorithms reads which signatures count and where their keys are.
 func webTokenAlgorithms(r *reader, s *scheme) {
 	rules := &s.settings.token
-	if rules.algorithms = r.list("algorithms"); len(rules.algorithms) == 0 && !r.has("algorithms") {
+	if rules.algorithms = r.oneOrMore("algorithms"); len(rules.algorithms) == 0 && !r.has("algorithms") {
 		r.add(r.at("algorithms"), "is required: a list of HS256, RS256, ES256")
 	}
 	secrets, keys := false, false
@@ -166,6 +168,11 @@ func webTokenAlgorithms(r *reader, s *scheme) {
 		secrets, keys = secrets || a == "", keys || a != ""
 	}
 	keysOption(r, s)
+	for _, id := range slices.Sorted(maps.Keys(s.pinned)) {
+		if algRSA.fits(s.pinned[id]) != nil && algECDSA.fits(s.pinned[id]) != nil {
+			r.add(r.at("keys")+"."+id, "is %s: RS256 needs an RSA key of 1024 bits at least, ES256 an ECDSA key of curve P-256", keyKind(s.pinned[id]))
+		}
+	}
 	if rules.jwksURL = r.text("jwks_url"); rules.jwksURL != "" {
 		if u, err := url.Parse(rules.jwksURL); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
 			r.add(r.at("jwks_url"), "must be an https URL with a host and no user")

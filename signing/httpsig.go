@@ -55,8 +55,8 @@ func messageOptions(r *reader, s *scheme) {
 
 // parseComponent reads a component as options write it, without quotes.
 func parseComponent(text string) (fieldValue, error) {
-	name, rest, _ := strings.Cut(text, ";")
-	if rest != "" {
+	name, rest, more := strings.Cut(text, ";")
+	if more {
 		rest = ";" + rest
 	}
 	r := fieldReader{text: `("` + name + `"` + rest + `)`}

@@ -49,6 +49,26 @@ func (in *input) document() (document, bool) {
 	return doc, ok && doc.raw[0] == '{'
 }
 
+// everyItem proves the items of a batch one by one, up to the first that is
+// not proven. It returns the highest index of the secrets that matched: the
+// oldest secret still in use. No items are no proof.
+func (in *input) everyItem(path string, prove func(raw []byte) (int, *Rejection)) (int, *Rejection) {
+	list, ok := in.valuesOf().at(path)
+	if !ok || list[0] != '[' {
+		return -1, reject(ReasonMissingSignature, "the body has no list %s", path)
+	}
+	oldest, rej := -1, (*Rejection)(nil)
+	walk(list, func(m member) bool {
+		secret, refused := prove(m.value)
+		oldest, rej = max(oldest, secret), refused
+		return rej == nil
+	})
+	if rej == nil && oldest < 0 {
+		rej = reject(ReasonMissingSignature, "the list %s is empty", path)
+	}
+	return oldest, rej
+}
+
 // headerValue returns the trimmed value of a header, and whether it has
 // several that differ. Header keys must be canonical, as net/http makes them.
 func headerValue(h http.Header, name string) (value string, conflict bool) {

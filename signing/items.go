@@ -14,6 +14,10 @@ const (
 	itemKind = "@type"
 )
 
+// maxItems bounds what is looked at of a batch. The largest ones providers send
+// hold about a thousand; an item of two bytes would cost thirty to remember.
+const maxItems = 10_000
+
 // itemsFunc finds the events of a request where no path says it.
 type itemsFunc func(v *Values) ([]Item, bool)
 
@@ -53,7 +57,7 @@ func arrayItems(raw []byte) ([]Item, bool) {
 	items := []Item{}
 	walk(raw, func(m member) bool {
 		items = append(items, Item{raw: m.value})
-		return true
+		return len(items) < maxItems
 	})
 	return items, true
 }
@@ -83,7 +87,7 @@ func lineItems(v *Values) ([]Item, bool) {
 	}
 	items := []Item{}
 	for line := range bytes.Lines(v.request.Body) {
-		if len(bytes.TrimSpace(line)) == 0 {
+		if len(bytes.TrimSpace(line)) == 0 || len(items) == maxItems {
 			continue
 		}
 		doc, ok := parseDocument(line)
@@ -111,20 +115,20 @@ func metaItems(v *Values) ([]Item, bool) {
 			lists++
 			walk(list, func(m member) bool {
 				items = append(items, metaChange(&entry, m.value))
-				return true
+				return len(items) < maxItems
 			})
 		}
 		if list, ok := entry.at("messaging"); ok && list[0] == '[' {
 			lists++
 			walk(list, func(m member) bool {
 				items = append(items, metaMessaging(&entry, m.value))
-				return true
+				return len(items) < maxItems
 			})
 		}
 		if lists == found { // of a kind that has neither: nothing is lost
 			items = append(items, Item{raw: m.value})
 		}
-		return true
+		return len(items) < maxItems
 	})
 	return items, lists > 0 || len(items) == 0
 }
@@ -132,29 +136,26 @@ func metaItems(v *Values) ([]Item, bool) {
 // metaChange names a change: by its messages, by its statuses, or by itself.
 func metaChange(entry *document, raw []byte) Item {
 	change := document{raw: raw}
-	field := textOf(&change, "field")
-	item := Item{raw: raw, kind: field}
+	made := madeValues{kind: textOf(&change, "field")}
 	if ids, ok := metaIDs(&change, "value.messages"); ok {
-		item.id = compositeID(append([]string{"messages"}, ids...)...)
-		return item
+		made.id = compositeID(append([]string{"messages"}, ids...)...)
+	} else if ids, ok := metaIDs(&change, "value.statuses", "status"); ok {
+		made.id = compositeID(append([]string{"statuses"}, ids...)...)
+	} else {
+		made.id = compositeID(textOf(entry, "id"), made.kind, textOf(entry, "time"), hexDigest(raw))
 	}
-	if ids, ok := metaIDs(&change, "value.statuses", "status"); ok {
-		item.id = compositeID(append([]string{"statuses"}, ids...)...)
-		return item
-	}
-	item.id = compositeID(textOf(entry, "id"), field, textOf(entry, "time"), hexDigest(raw))
-	return item
+	return Item{raw: raw, made: &made}
 }
 
 func metaMessaging(entry *document, raw []byte) Item {
 	messaging := document{raw: raw}
-	item := Item{raw: raw, kind: "messaging"}
+	made := madeValues{kind: "messaging"}
 	if mid := textOf(&messaging, "message.mid"); mid != "" {
-		item.id = compositeID("message", mid)
-		return item
+		made.id = compositeID("message", mid)
+	} else {
+		made.id = compositeID(textOf(entry, "id"), made.kind, hexDigest(raw))
 	}
-	item.id = compositeID(textOf(entry, "id"), "messaging", hexDigest(raw))
-	return item
+	return Item{raw: raw, made: &made}
 }
 
 // metaIDs are the ids of a list's elements, each followed by more of its

@@ -1,6 +1,7 @@
 package signing
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -82,6 +83,26 @@ func Presets() []Preset {
 func Known(name string) bool {
 	_, ok := find(name)
 	return ok
+}
+
+// HandshakeMethods are the methods of the scheme's handshakes: what an answer
+// of 405 may list beside Methods and POST.
+func (p Preset) HandshakeMethods() []string {
+	var methods []string
+	for _, name := range p.Handshakes {
+		method, ok := handshakeMethods[name]
+		if ok && !slices.Contains(methods, method) {
+			methods = append(methods, method)
+		}
+	}
+	return methods
+}
+
+// handshakeMethods are those that are not POST.
+var handshakeMethods = map[string]string{
+	"hub-challenge": http.MethodGet, "echo-challenge": http.MethodGet, "x-crc": http.MethodGet, "braintree-challenge": http.MethodGet,
+	"linkedin-challenge": http.MethodGet, "ebay-challenge": http.MethodGet, "okta-challenge": http.MethodGet, "adobe-sign-clientid": http.MethodGet,
+	"head": http.MethodHead, "get-probe": http.MethodGet, "cloudevents-options": http.MethodOptions,
 }
 
 // CredentialHeaders are the headers of a request that carry a credential and

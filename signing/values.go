@@ -125,18 +125,14 @@ func (v *Values) otherThan(name string) (string, bool) {
 }
 
 // Items are the elements of the array at a path, in order; false where there
-// is no array, which is different from an empty one.
+// is no array, which is different from an empty one. After 10,000 of them the
+// rest is left out: such a batch must be refused.
 func (v *Values) Items(path string) ([]Item, bool) {
 	raw, ok := v.at(path)
-	if !ok || raw[0] != '[' {
+	if !ok {
 		return nil, false
 	}
-	items := []Item{}
-	walk(raw, func(m member) bool {
-		items = append(items, Item{raw: m.value})
-		return true
-	})
-	return items, true
+	return arrayItems(raw)
 }
 
 // at is the raw value at a path of the body.
@@ -166,10 +162,13 @@ func (v *Values) documentText() []byte {
 // Item is one element of a batch.
 type Item struct {
 	raw []byte
-	// id and kind stand in for values that lie outside the item, at the paths
-	// @id and @type.
-	id, kind string
+	// made is nil where all of an item's values lie inside it.
+	made *madeValues
 }
+
+// madeValues stand in for values that are made of more than the item, at the
+// paths @id and @type.
+type madeValues struct{ id, kind string }
 
 // Raw is the item's JSON text as it stands in the body; it must not be
 // changed.
@@ -180,10 +179,11 @@ func (i *Item) Raw() []byte { return i.raw }
 // the item (Meta), they are at @id and @type.
 func (i *Item) JSON(path string) (string, bool) {
 	switch {
-	case path == itemID && i.id != "":
-		return i.id, true
-	case path == itemKind && i.kind != "":
-		return i.kind, true
+	case i.made == nil:
+	case path == itemID && i.made.id != "":
+		return i.made.id, true
+	case path == itemKind && i.made.kind != "":
+		return i.made.kind, true
 	}
 	doc := document{raw: i.raw}
 	raw, ok := doc.at(path)
