@@ -98,6 +98,9 @@ func (b *Broker) claimReady(d *delivery, g *group, req *popRequest, left uint64,
 }
 
 func (b *Broker) claimable(c *cursor, now micros) bool {
+	if !c.known && c.part.created < c.group.since {
+		b.seedLate(c)
+	}
 	return !c.leased(now) && c.position() < b.visibleEnd(c.part, now)
 }
 

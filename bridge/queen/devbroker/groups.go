@@ -5,119 +5,28 @@ import (
 	"time"
 )
 
-// groupJSON is one group on one queue as the routes show it.
-func (b *Broker) groupJSON(g *group) []byte {
-	var lag, lagging, known int64
-	var oldest micros
-	now := b.now()
-	for _, p := range g.queue.order {
-		c := p.cursor(g)
-		if c.known {
-			known++
-		}
-		n := count(p.next - c.position())
-		if n == 0 {
-			continue
-		}
-		lag += n
-		lagging++
-		if age := now - p.ids.stored(c.position()); age > oldest {
-			oldest = age
-		}
-	}
-	state, mode := "Stable", "new"
-	if oldest > micros(time.Hour/time.Microsecond) {
-		state = "Lagging"
-	}
-	if g.all {
-		mode = "all"
-	}
-	var o jsonObject
-	o.str("name", g.name).str("state", state).raw("topics", jsonStrings([]string{g.queue.name}))
-	o.num("members", known).str("storage", "segments").num("totalLag", lag).str("queueName", g.queue.name)
-	o.flag("conflation", false).num("maxTimeLag", int64(oldest)/1e6).num("partitionCursors", known)
-	o.str("subscriptionMode", mode).num("partitionsWithLag", lagging)
-	o.str("subscriptionCreatedAt", g.created.zoned())
-	return o.str("subscriptionTimestamp", g.since.zoned()).bytes()
-}
-
-// handleGroups is GET /api/v1/consumer-groups, and …/lagging through
-// handleGroup.
-func (b *Broker) handleGroups(w http.ResponseWriter, _ *http.Request, _ params) {
-	b.listGroups(w, func(*group) bool { return true })
-}
-
-func (b *Broker) listGroups(w http.ResponseWriter, want func(*group) bool) {
-	var rows [][]byte
-	err := b.view(func() {
-		for _, q := range b.sortedQueues() {
-			for _, g := range q.groups {
-				if want(g) {
-					rows = append(rows, b.groupJSON(g))
-				}
-			}
-		}
-	})
-	if err != nil {
-		unavailable(w, err)
-		return
-	}
-	answer(w, http.StatusOK, []byte(jsonList(rows)))
-}
-
-// handleGroup is GET /api/v1/consumer-groups/:group: an object by queue.
-func (b *Broker) handleGroup(w http.ResponseWriter, r *http.Request, p params) {
-	if p[0] == "lagging" {
-		b.handleLagging(w, r)
-		return
-	}
-	var o jsonObject
-	err := b.view(func() {
-		for _, q := range b.sortedQueues() {
-			if g := q.group(p[0]); g != nil {
-				o.member(q.name, b.groupJSON(g))
-			}
-		}
-	})
-	if err != nil {
-		unavailable(w, err)
-		return
-	}
-	answer(w, http.StatusOK, o.bytes())
-}
-
-// handleLagging lists the groups that are behind by a time, one hour unless
-// minLagSeconds says otherwise.
-func (b *Broker) handleLagging(w http.ResponseWriter, r *http.Request) {
-	q := queryReader{values: r.URL.Query()}
-	behind := micros(max(q.number("minLagSeconds", 3600), 0)) * 1e6
-	if q.err != nil {
-		badQuery(w, q.err)
-		return
-	}
-	b.listGroups(w, func(g *group) bool {
-		now := b.now()
-		for _, p := range g.queue.order {
-			if c := p.cursor(g); c.position() < p.next && now-p.ids.stored(c.position()) >= behind {
-				return true
-			}
-		}
-		return false
-	})
-}
-
 // handleDeleteGroup deletes a group on every queue, or on one; its next pop is
-// a first contact again.
-func (b *Broker) handleDeleteGroup(w http.ResponseWriter, _ *http.Request, p params) {
+// a first contact again. With deleteMetadata=false its subscription stays, and
+// the group begins anew where that says.
+func (b *Broker) handleDeleteGroup(w http.ResponseWriter, r *http.Request, p params) {
+	query := queryReader{values: r.URL.Query()}
+	whole := !query.values.Has("deleteMetadata") || query.boolean("deleteMetadata")
+	if query.err != nil {
+		badQuery(w, query.err)
+		return
+	}
 	deleted := int64(0)
 	err := b.update(func() {
 		for _, q := range b.sortedQueues() {
-			if len(p) > 1 && q.name != p[1] {
+			g := q.group(p[0])
+			if g == nil || len(p) > 1 && q.name != p[1] {
 				continue
 			}
-			if g := q.group(p[0]); g != nil {
+			deleted += int64(len(g.lanes()))
+			if whole {
 				b.deleteGroup(g)
-				deleted++
+			} else {
+				b.beginAnew(g)
 			}
 		}
 	})
@@ -126,11 +35,94 @@ func (b *Broker) handleDeleteGroup(w http.ResponseWriter, _ *http.Request, p par
 		return
 	}
 	var o jsonObject
-	o.str("consumerGroup", p[0])
+	o.str("consumerGroup", p[0]).num("deletedPartitions", deleted).flag("metadataDeleted", whole)
 	if len(p) > 1 {
 		o.str("queueName", p[1])
 	}
-	answer(w, http.StatusOK, o.num("deleted", deleted).flag("success", true).bytes())
+	answer(w, http.StatusOK, o.flag("success", true).bytes())
+}
+
+// beginAnew puts a group where its subscription says it begins.
+func (b *Broker) beginAnew(g *group) {
+	now := b.now()
+	for _, p := range g.queue.order {
+		c := p.cursor(g)
+		if c.lease != "" {
+			b.dropLease(c)
+		}
+		c.next, c.retries, c.attempts = 0, 0, 0
+		if !g.all || g.since > 0 {
+			c.next = b.firstSince(p, g.since)
+		}
+		b.noteCursor(c)
+		b.release(c, now)
+	}
+}
+
+// handleSubscription is POST /api/v1/consumer-groups/:group/subscription. A
+// new time moves nothing there is; it says where partitions begin that come
+// later (measured 1.3.0).
+func (b *Broker) handleSubscription(w http.ResponseWriter, r *http.Request, p params) {
+	body, ok := b.readBody(w, r)
+	if !ok {
+		return
+	}
+	text, err := parseSubscription(body.bytes)
+	body.free()
+	since, known := parseTime(text, time.Now())
+	switch {
+	case err != nil:
+		badBody(w, err)
+		return
+	case text == "":
+		failure(w, http.StatusBadRequest, "subscriptionTimestamp is required")
+		return
+	case !known:
+		failure(w, http.StatusInternalServerError, "subscription failed: db error")
+		return
+	}
+	rows := int64(0)
+	err = b.update(func() {
+		for _, q := range b.sortedQueues() {
+			if g := q.group(p[0]); g != nil {
+				b.subscribeFrom(g, microsOf(since))
+				rows++
+			}
+		}
+	})
+	if err != nil {
+		unavailable(w, err)
+		return
+	}
+	var o jsonObject
+	o.flag("success", true).num("rowsUpdated", rows).str("newTimestamp", text)
+	answer(w, http.StatusOK, o.str("consumerGroup", p[0]).bytes())
+}
+
+func parseSubscription(body []byte) (text string, err error) {
+	s, err := scan(body)
+	if err != nil {
+		return "", err
+	}
+	err = s.object(func(key []byte) (err error) {
+		if string(key) == "subscriptionTimestamp" {
+			text, err = s.optional()
+		} else {
+			_, err = s.raw()
+		}
+		return err
+	})
+	return text, err
+}
+
+func (b *Broker) subscribeFrom(g *group, since micros) {
+	for _, p := range g.queue.order {
+		if c := p.cursor(g); !c.known {
+			b.noteCursor(c) // it stays where it is
+		}
+	}
+	g.since = since
+	b.noteGroup(g)
 }
 
 func (b *Broker) deleteGroup(g *group) {
@@ -204,21 +196,24 @@ func (b *Broker) handleSeek(w http.ResponseWriter, r *http.Request, p params) {
 		failure(w, http.StatusInternalServerError, "seek failed: db error")
 		return
 	case !target.given:
-		failure(w, http.StatusBadRequest, "toEnd or timestamp is required")
+		failure(w, http.StatusBadRequest, "Must specify toEnd=true or a timestamp")
 		return
 	}
-	moved, missing := int64(0), true
+	var moved int64
 	err = b.update(func() {
 		if q := b.st.queues[p[1]]; q != nil {
-			missing = false
 			moved = b.seek(q, p, target)
 		}
 	})
 	switch {
 	case err != nil:
 		unavailable(w, err)
-	case missing:
-		failure(w, http.StatusNotFound, "Queue not found")
+	case moved == 0 && len(p) > 2:
+		answer(w, http.StatusNotFound, []byte(`{"error":"Partition not found","success":false}`))
+	case moved == 0:
+		var o jsonObject
+		o.str("error", "Queue not found or has no partitions").flag("success", false).str("queueName", p[1])
+		answer(w, http.StatusNotFound, o.str("consumerGroup", p[0]).num("partitionsUpdated", 0).bytes())
 	default:
 		answer(w, http.StatusOK, seekJSON(p, target, moved))
 	}
@@ -227,6 +222,9 @@ func (b *Broker) handleSeek(w http.ResponseWriter, r *http.Request, p params) {
 // seek moves a group's cursors. It takes the leases and resets the retry
 // counters (queen-contract.md §7.5).
 func (b *Broker) seek(q *queue, p params, target seekTarget) (moved int64) {
+	if len(q.order) == 0 || len(p) > 2 && q.parts[p[2]] == nil {
+		return 0
+	}
 	g := q.group(p[0])
 	if g == nil {
 		g = b.contact(q, &popRequest{scope: scope{group: p[0]}, mode: "all", arrived: b.now()})
@@ -254,11 +252,21 @@ func (b *Broker) seek(q *queue, p params, target seekTarget) (moved int64) {
 
 func seekJSON(p params, target seekTarget, moved int64) []byte {
 	var o jsonObject
-	o.flag("success", true).str("queueName", p[1]).flag("seekToEnd", target.toEnd).str("consumerGroup", p[0])
+	o.flag("success", true)
+	if len(p) > 2 {
+		o.flag("updated", true)
+	}
+	o.str("queueName", p[1]).flag("seekToEnd", target.toEnd).str("consumerGroup", p[0])
+	if len(p) > 2 {
+		o.str("partitionName", p[2])
+	}
 	if target.toEnd {
 		o.raw("targetTimestamp", "null")
 	} else {
 		o.str("targetTimestamp", target.at.milli())
+	}
+	if len(p) > 2 {
+		return o.bytes()
 	}
 	return o.num("partitionsUpdated", moved).bytes()
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/queenbridge/queenbridge/bridge/queen/devbroker"
 )
 
 // A seek takes the lease and moves the group; a deleted group starts anew.
@@ -19,7 +21,7 @@ func TestSeekAndDeleteGroup(t *testing.T) {
 		seek := func(path string, body obj) reply {
 			return a.do("POST", "/api/v1/consumer-groups/g/queues/q"+path+"/seek", body)
 		}
-		if r := seek("/partitions/p", obj{"timestamp": middle}); r.status != 200 || r.json(t).(obj)["partitionsUpdated"] != num(1) {
+		if r := seek("/partitions/p", obj{"timestamp": middle}); r.status != 200 || r.json(t).(obj)["partitionName"] != "p" {
 			t.Errorf("seek of one partition = %d %s", r.status, r.text)
 		}
 		if got := a.ack(p, "g", "m1 completed"); got[0] != "invalid or expired lease" {
@@ -37,14 +39,101 @@ func TestSeekAndDeleteGroup(t *testing.T) {
 				t.Errorf("seek %s = %d, want %d", body, r.status, status)
 			}
 		}
-		if r := a.do("POST", "/api/v1/consumer-groups/g/queues/none/seek", obj{"toEnd": true}); r.status != 404 {
-			t.Errorf("seek of an unknown queue = %d", r.status)
+		a.do("POST", "/api/v1/configure", obj{"queue": "empty"})
+		for _, path := range []string{"none", "empty", "q/partitions/none"} {
+			if r := a.do("POST", "/api/v1/consumer-groups/g/queues/"+path+"/seek", obj{"toEnd": true}); r.status != 404 {
+				t.Errorf("seek of %s = %d, want 404", path, r.status)
+			}
 		}
 		parked := a.park("/queue/q", "g", "timeout=1000&batch=9&partitions=9")
 		synctest.Wait()
-		a.do("DELETE", "/api/v1/consumer-groups/g", nil)
+		if r := a.do("DELETE", "/api/v1/consumer-groups/g", nil); r.json(t).(obj)["deletedPartitions"] != num(2) {
+			t.Errorf("delete = %s, want 2 partitions", r.text)
+		}
 		if got := (<-parked.done).txns(); got != "m1 m2 o1" {
 			t.Errorf("the parked pop of a deleted group got %q, want all of it: a first contact", got)
+		}
+	})
+}
+
+// A group that is deleted but for its metadata begins where its subscription
+// says: at its first contact, or at the time that was set.
+func TestDeleteKeepsTheSubscription(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, a *api) {
+		a.push("q", "p", "old")
+		time.Sleep(time.Second)
+		a.do("GET", "/api/v1/pop/queue/q?consumerGroup=g&subscriptionMode=new", nil)
+		a.push("q", "p", "new")
+		again := func() string {
+			a.do("DELETE", "/api/v1/consumer-groups/g/queues/q?deleteMetadata=false", nil)
+			return a.pop("/queue/q", "g", "").txns()
+		}
+		a.pop("/queue/q", "g", "autoAck=true")
+		if got := again(); got != "new" {
+			t.Errorf("began again with %q", got)
+		}
+		a.do("POST", "/api/v1/consumer-groups/g/subscription", obj{"subscriptionTimestamp": "1999-01-01T00:00:00Z"})
+		if got := again(); got != "old new" {
+			t.Errorf("began again with %q, want all since 1999", got)
+		}
+		if r := a.do("DELETE", "/api/v1/consumer-groups/g?deleteMetadata=1", nil); r.status != 400 {
+			t.Errorf("deleteMetadata=1 = %d", r.status)
+		}
+	})
+}
+
+// A subscription time moves no cursor; it counts for later partitions, on disk
+// too.
+func TestSubscriptionTime(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a := open(t, devbroker.Config{Dir: dir})
+	a.push("q", "p1", "a")
+	a.push("q", "p2", "b")
+	a.pop("/queue/q/partition/p1", "g", "")
+	subscribe := func(body string) reply {
+		return a.do("POST", "/api/v1/consumer-groups/g/subscription", body)
+	}
+	if r := subscribe(`{"subscriptionTimestamp":"2100-01-01T00:00:00Z"}`); r.text != `{"success":true,"rowsUpdated":1,"newTimestamp":"2100-01-01T00:00:00Z","consumerGroup":"g"}` {
+		t.Errorf("subscription = %d %s", r.status, r.text)
+	}
+	for body, status := range map[string]int{`{}`: 400, `{"subscriptionTimestamp":"garbage"}`: 500, `x`: 400} {
+		if r := subscribe(body); r.status != status {
+			t.Errorf("subscription %s = %d, want %d", body, r.status, status)
+		}
+	}
+	a = crash(t, dir)
+	a.push("q", "p3", "skipped")
+	if got := a.pop("/queue/q", "g", "partitions=9").txns(); got != "b" {
+		t.Errorf("popped %q, want what was there", got)
+	}
+	a.push("q", "p3", "c")
+	if got := a.pop("/queue/q", "g", "partitions=9").txns(); got != "c" {
+		t.Errorf("popped %q, want what came after the first look", got)
+	}
+}
+
+// One group shows its partitions, and who holds them.
+func TestOneGroup(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, a *api) {
+		a.push("q", "p", "m1", "m2")
+		p := a.pop("/queue/q", "g", "batch=1")
+		look := func() (row, list obj) {
+			row = a.do("GET", "/api/v1/consumer-groups/g", nil).json(t).(obj)["q"].(obj)["partitions"].([]any)[0].(obj)
+			return row, a.do("GET", "/api/v1/consumer-groups", nil).json(t).([]any)[0].(obj)
+		}
+		if row, list := look(); row["workerId"] != p.LeaseID || row["leaseActive"] != true || row["offsetLag"] != num(2) || list["state"] != "Dead" {
+			t.Errorf("leased: %v %v", row, list)
+		}
+		a.ack(p, "g", "m1 completed")
+		if row, list := look(); row["workerId"] != nil || row["totalConsumed"] != num(1) || list["state"] != "Stable" {
+			t.Errorf("acked: %v %v", row, list)
+		}
+		time.Sleep(10 * time.Minute)
+		if row, list := look(); row["timeLagSeconds"] != num(600) || list["state"] != "Lagging" {
+			t.Errorf("behind: %v %v", row, list)
 		}
 	})
 }
@@ -53,19 +142,24 @@ func TestLaggingGroups(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, a *api) {
 		a.push("q", "p", "m1")
-		a.pop("/queue/q", "g", "")
+		p := a.pop("/queue/q", "g", "")
 		lagging := func(query string) int {
 			return len(a.do("GET", "/api/v1/consumer-groups/lagging"+query, nil).json(t).([]any))
 		}
 		if n := lagging("?minLagSeconds=60"); n != 0 {
 			t.Errorf("%d lag at once", n)
 		}
-		time.Sleep(time.Minute)
-		if n := lagging("?minLagSeconds=60"); n != 1 {
-			t.Errorf("%d lag after a minute, want 1", n)
+		time.Sleep(90 * time.Minute)
+		a.push("q", "late", "m2")
+		a.pop("/queue/q", "g", "partitions=9")
+		time.Sleep(2 * time.Minute)
+		if n := lagging("?minLagSeconds=60"); n != 2 {
+			t.Errorf("%d lag by a minute, want 2", n)
 		}
-		if got := a.do("GET", "/api/v1/consumer-groups/g", nil).json(t).(obj)["q"].(obj)["totalLag"]; got != num(1) {
-			t.Errorf("lag = %v", got)
+		want := `[{"lag_hours":1.53,"worker_id":null,"offset_lag":1,"queue_name":"q","partition_id":"` + p.PartitionID +
+			`","consumer_group":"g","partition_name":"p","last_consumed_at":null,"time_lag_seconds":5520,"oldest_unconsumed_at":"2000-01-01T00:00:00.000Z"}]`
+		if got := a.do("GET", "/api/v1/consumer-groups/lagging", nil).text; got != want {
+			t.Errorf("by an hour: %s\nwant %s", got, want)
 		}
 	})
 }

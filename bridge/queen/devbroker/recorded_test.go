@@ -160,8 +160,8 @@ var stages = map[string]func(*stage){
 	"dlq/transaction dead-lettering a payload with NUL: success, but no dead letter": poison,
 
 	"groups/consumer groups (one entry shown)": func(s *stage) {
-		s.push("t9ebe5-eea2a0", "p", "m1", "m2")
-		s.pop("/queue/t9ebe5-eea2a0", "g", "")
+		s.push("t9ebe5-eea2a0", "p", "m0", "m1", "m2")
+		s.ack(s.pop("/queue/t9ebe5-eea2a0", "g", ""), "g", "m0 completed")
 	},
 	"groups/seek to a time": func(s *stage) {
 		s.push("t9ebe5-eea2a0", "p", "m1")

@@ -41,6 +41,13 @@ func (b *Broker) seed(p *partition, g *group, arrived micros) {
 	b.release(c, b.now())
 }
 
+// seedLate gives a group its place in a partition that was made after the
+// group, but before the time the group reads from.
+func (b *Broker) seedLate(c *cursor) {
+	c.next = max(c.next, b.firstSince(c.part, c.group.since))
+	b.noteCursor(c)
+}
+
 // subscription is where a group starts: everything, or what is stored from a
 // time on. The words are those of 1.3.0 (measured): any mode but new means
 // all, and a time that cannot be read means now, even with all.

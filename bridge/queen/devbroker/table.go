@@ -51,6 +51,7 @@ func (b *Broker) table() []route {
 		{get, api + "/consumer-groups", b.handleGroups},
 		{get, api + "/consumer-groups/:", b.handleGroup},
 		{del, api + "/consumer-groups/:", b.handleDeleteGroup},
+		{post, api + "/consumer-groups/:/subscription", b.handleSubscription},
 		{del, groupsOfQueue, b.handleDeleteGroup},
 		{post, groupsOfQueue + "/seek", b.handleSeek},
 		{post, groupsOfQueue + "/partitions/:/seek", b.handleSeek},
