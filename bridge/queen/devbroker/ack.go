@@ -39,40 +39,33 @@ func parseStatus(word string, given bool) ackStatus {
 	return ackFailed
 }
 
-// parseAckField reads one member of an ack; done is false for one that is not
-// an ack's.
-func (a *ackItem) field(s *scanner, key []byte) (done bool, err error) {
+func (a *ackItem) field(s *scanner, key []byte, text func(*scanner) (string, error)) (err error) {
 	switch string(key) {
 	case "transactionId":
-		a.txn, err = s.optional()
+		a.txn, err = text(s)
 	case "partitionId":
-		a.part, err = s.optional()
+		a.part, err = text(s)
 	case "leaseId":
-		a.lease, err = s.optional()
+		a.lease, err = text(s)
 	case "consumerGroup":
-		a.group, err = s.optional()
+		a.group, err = text(s)
 	case "error":
-		a.text, err = s.optional()
+		a.text, err = text(s)
 	case "status":
-		if !s.null() {
-			var word []byte
-			word, err = s.str()
-			a.status = parseStatus(string(word), true)
-		}
+		given := s.peek() == '"'
+		var word string
+		word, err = text(s)
+		a.status = parseStatus(word, given)
 	default:
-		return false, nil
+		_, err = s.raw()
 	}
-	return true, err
+	return err
 }
 
-func parseAck(s *scanner) (a ackItem, err error) {
-	err = s.object(func(key []byte) error {
-		done, err := a.field(s, key)
-		if !done {
-			_, err = s.raw()
-		}
-		return err
-	})
+// parseAck reads one ack; text reads a string, strictly on the ack routes and
+// loosely in a transaction.
+func parseAck(s *scanner, text func(*scanner) (string, error)) (a ackItem, err error) {
+	err = s.object(func(key []byte) error { return a.field(s, key, text) })
 	return a, err
 }
 
@@ -81,7 +74,7 @@ func parseOneAck(body []byte) (group string, items []ackItem, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	a, err := parseAck(s)
+	a, err := parseAck(s, (*scanner).optional)
 	if err == nil {
 		err = s.end()
 	}
@@ -99,7 +92,7 @@ func parseAckBatch(body []byte) (group string, items []ackItem, err error) {
 			group, err = s.optional()
 		case "acknowledgments":
 			err = s.array(func() error {
-				a, err := parseAck(s)
+				a, err := parseAck(s, (*scanner).optional)
 				items = append(items, a)
 				return err
 			})

@@ -88,7 +88,7 @@ func TestStateSurvivesCrash(t *testing.T) {
 	if peek["payload"] != base64.StdEncoding.EncodeToString([]byte(`{"far":1}`)) {
 		t.Errorf("timer = %v", peek)
 	}
-	if got := b.do("GET", "/api/v1/timers/q/cancelled", nil).text; got != `{"found":false}` {
+	if got := b.do("GET", "/api/v1/timers/q/cancelled", nil).text; !strings.HasPrefix(got, `{"found":false`) {
 		t.Errorf("cancelled timer = %s", got)
 	}
 }

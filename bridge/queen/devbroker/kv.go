@@ -65,6 +65,11 @@ const (
 func parseKVOps(s *scanner) ([]kvOp, error) {
 	var ops []kvOp
 	err := s.array(func() error {
+		if s.peek() != '{' {
+			e := kvBad("kv_bad_request", "op at index %d is not an object", len(ops))
+			e.early = true
+			return e
+		}
 		var op kvOp
 		err := s.object(func(key []byte) error { return op.field(s, string(key), len(ops)) })
 		ops = append(ops, op)
@@ -90,15 +95,8 @@ func (o *kvOp) field(s *scanner, key string, index int) (err error) {
 		err = o.readKeys(s)
 	case "value":
 		err = o.readValue(s)
-	case "keysOnly":
-		o.keysOnly, err = flagOrNull(s)
-	case "required":
-		o.required, err = flagOrNull(s)
-	case "forever":
-		var forever bool
-		if forever, err = flagOrNull(s); forever {
-			o.expiries++
-		}
+	case "keysOnly", "required", "forever":
+		err = o.flag(s, key, index)
 	case "delta":
 		o.delta, err = readDecimal(s, key, index)
 	case "min":
@@ -132,6 +130,28 @@ func (o *kvOp) readValue(s *scanner) error {
 	o.value, err = canonical(raw)
 	o.nul = hasNUL(o.value)
 	return err
+}
+
+// flag reads one of the members that are true or false. Only required is
+// strict (measured 1.3.0): who wrote it meant to be fenced.
+func (o *kvOp) flag(s *scanner, key string, index int) error {
+	raw, err := s.raw()
+	if err != nil {
+		return err
+	}
+	set := string(raw) == "true"
+	switch {
+	case key == "keysOnly":
+		o.keysOnly = set
+	case key == "required":
+		o.required = set
+		if !set && string(raw) != "false" && string(raw) != "null" {
+			return kvBad("kv_bad_request", "op at index %d: required must be a boolean", index)
+		}
+	case set:
+		o.expiries++
+	}
+	return nil
 }
 
 func flagOrNull(s *scanner) (bool, error) {

@@ -79,7 +79,7 @@ func (o *kvOp) check(index int, namespaces *regexp.Regexp) *kvError {
 func (o *kvOp) checkValue(index int) *kvError {
 	switch {
 	case o.nul:
-		return &kvError{status: http.StatusInternalServerError, code: "kv_error", reason: "unsupported Unicode escape sequence"}
+		return &kvError{status: http.StatusInternalServerError, code: "kv_error", reason: noUnicodeNUL}
 	case o.op == "putIfAbsent" && o.expect != nil && *o.expect != 0:
 		return kvBad("kv_bad_expect", "op at index %d: putIfAbsent is put with expect 0", index)
 	case o.op == "incr" && o.expect != nil:
@@ -101,7 +101,7 @@ func checkKeys(keys []string) *kvError {
 		case key == "":
 			return kvBad("kv_bad_key", "the key must be non-empty")
 		case strings.IndexByte(key, 0) >= 0:
-			return kvBad("kv_bad_key", "the key must not hold NUL")
+			return &kvError{status: http.StatusInternalServerError, code: "kv_error", reason: noUnicodeNUL}
 		case len(key) > maxKVKey:
 			return kvTooLarge("kv_key_too_large", "key is %d bytes, the ceiling is %d", len(key), maxKVKey)
 		}

@@ -121,23 +121,39 @@ func parseKVBody(body []byte) (ops []kvOp, err error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := false
-	err = s.object(func(key []byte) (err error) {
-		if string(key) != "operations" {
-			_, err = s.raw()
+	ops, ok, err := operationsOf(s, parseKVOps)
+	if err == nil && !ok {
+		err = kvBad("kv_bad_body", "%s", needsArray)
+	}
+	return ops, err
+}
+
+const needsArray = `body must be an array of operations, or {"operations":[...]}`
+
+// operationsOf reads the body of a KV or timer call: an array, or an object
+// that holds one.
+func operationsOf[T any](s *scanner, parse func(*scanner) ([]T, error)) (ops []T, ok bool, err error) {
+	switch s.peek() {
+	case '[':
+		ok = true
+		ops, err = parse(s)
+	case '{':
+		err = s.object(func(key []byte) (err error) {
+			if string(key) == "operations" && s.peek() == '[' {
+				ok = true
+				ops, err = parse(s)
+			} else {
+				_, err = s.raw()
+			}
 			return err
-		}
-		seen = true
-		ops, err = parseKVOps(s)
-		return err
-	})
-	if err == nil && !seen {
-		err = s.fail("missing field `operations`")
+		})
+	default:
+		_, err = s.raw()
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = s.end()
 	}
-	return ops, s.end()
+	return ops, ok, err
 }
 
 // runKV checks, limits and carries out a call of its own, or answers why not.
@@ -216,7 +232,7 @@ func (o *kvOp) readBody(body []byte) error {
 	err = s.object(func(key []byte) error {
 		switch name := string(key); name {
 		case "op", "ns", "key":
-			return kvBad("kv_bad_body", "%s stands in the path", name)
+			return kvBad("kv_field_in_path", "`%s` is taken from the URL on this route and must not be in the body", name)
 		default:
 			return o.field(s, name, 0)
 		}

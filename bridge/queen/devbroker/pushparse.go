@@ -36,7 +36,7 @@ func parsePush(body []byte) ([]pushItem, error) {
 		}
 		seen = true
 		return s.array(func() error {
-			it, err := parsePushItem(s, false)
+			it, err := parsePushItem(s)
 			if err == nil && len(it.txn) > maxTxn {
 				err = fmt.Errorf("transactionId of item %d exceeds the %d-byte limit", len(items), maxTxn)
 			}
@@ -53,35 +53,32 @@ func parsePush(body []byte) ([]pushItem, error) {
 	return items, s.end()
 }
 
-// parsePushItem reads one item. In a transaction the payload may be called
-// data and be left out, and the trace id counts (queen-contract.md §8).
-func parsePushItem(s *scanner, transactional bool) (it pushItem, err error) {
+// parsePushItem reads one item.
+func parsePushItem(s *scanner) (it pushItem, err error) {
 	it.minted = true
 	hasQueue := false
 	err = s.object(func(key []byte) (err error) {
 		hasQueue = hasQueue || string(key) == "queue"
-		return it.field(s, key, transactional)
+		return it.field(s, key)
 	})
 	switch {
 	case err != nil:
 		return it, err
-	case !transactional && !hasQueue:
+	case !hasQueue:
 		return it, s.fail("missing field `queue`")
-	case !transactional && it.payload == nil:
-		return it, s.fail("missing field `payload`")
 	case it.payload == nil:
-		it.payload = []byte("{}")
+		return it, s.fail("missing field `payload`")
 	}
 	if it.partition == nil {
 		it.partition = defaultPartitionName
 	}
-	if !transactional && (control(it.queue) || control(it.partition) || control(it.txn)) {
+	if control(it.queue) || control(it.partition) || control(it.txn) {
 		return it, s.fail("control characters are not allowed in queue, partition or transactionId")
 	}
 	return it, nil
 }
 
-func (it *pushItem) field(s *scanner, key []byte, transactional bool) (err error) {
+func (it *pushItem) field(s *scanner, key []byte) (err error) {
 	switch string(key) {
 	case "queue":
 		it.queue, err = s.str()
@@ -96,17 +93,6 @@ func (it *pushItem) field(s *scanner, key []byte, transactional bool) (err error
 		}
 	case "payload":
 		it.payload, err = s.raw()
-	case "data":
-		var raw []byte
-		if raw, err = s.raw(); transactional && it.payload == nil {
-			it.payload = raw
-		}
-	case "traceId":
-		if s.peek() != '"' || !transactional {
-			_, err = s.raw()
-		} else {
-			it.trace, err = s.optional()
-		}
 	default:
 		_, err = s.raw()
 	}

@@ -193,6 +193,21 @@ func (s *scanner) optional() (string, error) {
 	return string(text), err
 }
 
+// loose reads a string; what is none is as good as absent.
+func (s *scanner) loose() (text []byte, ok bool, err error) {
+	if s.peek() != '"' {
+		_, err = s.raw()
+		return nil, false, err
+	}
+	text, err = s.str()
+	return text, true, err
+}
+
+func (s *scanner) looseText() (string, error) {
+	text, _, err := s.loose()
+	return string(text), err
+}
+
 func (s *scanner) boolean() (bool, error) {
 	switch {
 	case s.peek() == 't' && s.literal("true"):

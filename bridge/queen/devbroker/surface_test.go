@@ -167,7 +167,7 @@ func TestPayloadBytes(t *testing.T) {
 		}
 		r := a.do("POST", "/api/v1/transaction", `{"operations":[{"type":"push","items":[{"queue":"t","partition":"p","transactionId":"x","payload":`+tt.payload+`}]}]}`)
 		if tt.again == "" {
-			if r.status != 400 || !strings.Contains(r.text, `"reason":"bad_request"`) {
+			if r.status != 400 || !strings.HasPrefix(r.text, `{"error":"bad body: `) {
 				t.Errorf("transaction push of %s = %d %s, want 400", tt.payload, r.status, r.text)
 			}
 			continue
@@ -240,7 +240,7 @@ func TestTransactionGuards(t *testing.T) {
 			if r := a.do("GET", "/api/v1/kv/n/new", nil); !strings.Contains(r.text, `"found":false`) {
 				t.Errorf("KV was written: %s", r.text)
 			}
-			if r := a.do("GET", "/api/v1/timers/q/t", nil); r.text != `{"found":false}` {
+			if r := a.do("GET", "/api/v1/timers/q/t", nil); !strings.HasPrefix(r.text, `{"found":false`) {
 				t.Errorf("a timer was scheduled: %s", r.text)
 			}
 			if got := a.pop("/queue/q/partition/out", "h", "").txns(); got != "dup" {

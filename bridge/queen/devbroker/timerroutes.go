@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
-	"strings"
+	"strconv"
 )
 
 // handleTimers is POST /api/v1/timers: all of its operations or none.
@@ -39,44 +39,40 @@ func (b *Broker) handleTimers(w http.ResponseWriter, r *http.Request, _ params) 
 	answer(w, http.StatusOK, new(jsonObject).raw("results", jsonList(rows)).bytes())
 }
 
-// parseTimerBody reads {"operations":[…]} or the bare array.
+// parseTimerBody reads the body and finds all that can be wrong with it.
 func parseTimerBody(body []byte) (ops []timerOp, err error) {
 	s, err := scan(body)
 	if err != nil {
-		return nil, timerBad("timers_bad_body", err.Error())
+		return nil, timerBadBody(err.Error())
 	}
-	if s.peek() == '[' {
-		ops, err = parseTimerOps(s)
-	} else {
-		err = s.object(func(key []byte) (err error) {
-			if string(key) != "operations" {
-				_, err = s.raw()
-				return err
-			}
-			ops, err = parseTimerOps(s)
-			return err
-		})
-	}
-	if err == nil {
-		err = s.end()
-	}
-	if err == nil {
-		if flaw := timersFlaw(ops); flaw != "" {
-			err = &timerError{status: http.StatusBadRequest, code: "timers_bad_request", reason: flaw}
+	ops, ok, err := operationsOf(s, parseTimerOps)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, timerBadBody(needsArray)
+	case len(ops) > maxTimerOps:
+		return nil, &timerError{
+			status: http.StatusBadRequest, code: "timers_bad_request", reason: "timers_too_many_ops",
+			detail: strconv.Itoa(len(ops)) + " ops in one call, the ceiling is " + strconv.Itoa(maxTimerOps),
 		}
 	}
-	return ops, err
+	if flaw := timersFlaw(ops); flaw != nil {
+		return nil, flaw
+	}
+	return ops, nil
+}
+
+func timerBadBody(detail string) *timerError {
+	return &timerError{status: http.StatusBadRequest, code: "timers_bad_request", reason: "timers_bad_body", detail: detail}
 }
 
 func refuseTimers(w http.ResponseWriter, err error) {
 	var e *timerError
 	if !errors.As(err, &e) {
-		e = timerBad("timers_bad_body", err.Error())
+		e = timerBadBody(err.Error())
 	}
 	var o jsonObject
-	if e.detail == "" && strings.Contains(e.reason, "server-owned") {
-		e.detail = serverOwnedDetail
-	}
 	if e.detail != "" {
 		o.str("detail", e.detail)
 	}
@@ -97,7 +93,7 @@ func (b *Broker) handleCancelTimer(w http.ResponseWriter, r *http.Request, p par
 
 // handlePeekTimer is GET /api/v1/timers/:queue/*key.
 func (b *Broker) handlePeekTimer(w http.ResponseWriter, _ *http.Request, p params) {
-	body := []byte(`{"found":false}`)
+	body := new(jsonObject).flag("found", false).str("queue", p[0]).str("timerKey", p[1]).bytes()
 	var failed error
 	err := b.view(func() {
 		t := b.timer(p[0], p[1])
@@ -139,16 +135,15 @@ func (t *timer) json(payload []byte) []byte {
 // handleListTimers is GET /api/v1/timers/:queue. mode=count is not known to
 // 1.3.0, which answers the list (measured).
 func (b *Broker) handleListTimers(w http.ResponseWriter, r *http.Request, p params) {
-	q := queryReader{values: r.URL.Query()}
-	limit := min(max(q.number("limit", 100), 1), 1000)
-	if q.err != nil {
-		badQuery(w, q.err)
-		return
+	query := r.URL.Query()
+	limit, err := strconv.Atoi(query.Get("limit"))
+	if err != nil {
+		limit = 100 // what cannot be read is not there
 	}
-	after := q.values.Get("after")
+	limit = min(max(limit, 1), 1000)
 	var rows [][]byte
 	next := ""
-	err := b.view(func() { rows, next = b.listTimers(p[0], after, int(limit)) })
+	err = b.view(func() { rows, next = b.listTimers(p[0], query.Get("after"), limit) })
 	if err != nil {
 		unavailable(w, err)
 		return

@@ -1,6 +1,7 @@
 package devbroker
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,6 +15,7 @@ type transaction struct {
 	leases []string // requiredLeases: a hint, no guard (measured 1.3.0)
 	kv     []kvOp
 	timers []timerOp
+	given  bool // operations, kv or timers came with it
 }
 
 // txnOp is one place in the results: an ack or a pushed item, by its index.
@@ -32,21 +34,12 @@ type rollback struct {
 
 func (e *rollback) Error() string { return e.text }
 
-func badRequest(text string) *rollback {
-	return &rollback{status: http.StatusBadRequest, reason: "bad_request", text: text}
-}
-
 func refused(reason, format string, args ...any) *rollback {
 	return &rollback{status: http.StatusOK, reason: reason, text: fmt.Sprintf(format, args...)}
 }
 
-// check finds what 1.3.0 finds before its database, beyond the shape.
-func (t *transaction) check(b *Broker) error {
-	if err := checkKV(t.kv, b.namespaces, true); err != nil {
-		return err.rollback()
-	}
-	return nil
-}
+// noUnicodeNUL is PostgreSQL's word on a NUL in text.
+const noUnicodeNUL = "unsupported Unicode escape sequence"
 
 // tokens counts what a bundle costs: one for each kind of rider, whatever the
 // number of operations (measured 1.3.0).
@@ -89,8 +82,8 @@ func (b *Broker) planRiders(p *txnPlan) *rollback {
 			lost: lost, lostIndex: len(p.ops) + lost.index,
 		}
 	}
-	if flaw := timersFlaw(p.timers); flaw != "" {
-		return refused("bad_request", "%s", flaw)
+	if err := timersFlaw(p.timers); err != nil {
+		return err.rollback()
 	}
 	return nil
 }
@@ -102,9 +95,12 @@ func (b *Broker) planPushes(p *pushPlan) *rollback {
 		g := &p.groups[i]
 		switch {
 		case len(g.queue) == 0:
-			return refused("ack_rejected", "QTXN resolved 0 of %d pushes; transaction rolled back", len(g.items))
+			return refused("ack_rejected", "QTXN resolved %d of %d pushes (empty or unknown queue/partition)",
+				len(p.items)-len(g.items), len(p.items))
 		case g.lost:
-			return refused("payload_too_large", "queue name exceeds %d characters", maxQueueName)
+			return refused("payload_too_large", "value too long for type character varying(%d)", maxQueueName)
+		case bytes.IndexByte(g.queue, 0) >= 0 || bytes.IndexByte(g.partition, 0) >= 0:
+			return refused("db_error", "%s", noUnicodeNUL)
 		}
 		q := b.st.queues[string(g.queue)]
 		if q == nil {
@@ -152,7 +148,7 @@ func (b *Broker) planTxnAcks(t *transaction, set ackSet) (*ackPlan, *rollback) {
 		return nil, refused("db_error", "invalid input syntax for type uuid: %s", quoted(set.part))
 	}
 	if b.st.parts[strings.ToLower(set.part)] == nil {
-		return nil, refused("ack_rejected", "QTXN partition %s is not owned by this tenant; transaction rolled back", set.part)
+		return nil, refused("ack_rejected", "QTXN ack references partition %s not owned by this tenant", set.part)
 	}
 	reject := func(why string) *rollback {
 		return refused("ack_rejected", "QTXN ack failed for partition %s group %s: %s; transaction rolled back",
@@ -167,10 +163,9 @@ func (b *Broker) planTxnAcks(t *transaction, set ackSet) (*ackPlan, *rollback) {
 		return nil, reject(badLease)
 	}
 	plan := b.planAck(c, set.items, t.acks, now)
-	for n, a := range plan.acks {
+	for _, a := range plan.acks {
 		if a.where == unknownID {
-			return nil, refused("ack_rejected", "QTXN ack references unknown transactionId %s in partition %s group %s; transaction rolled back",
-				quoted(t.acks[set.items[n]].txn), set.part, quoted(group))
+			return nil, refused("ack_rejected", "QTXN ack references unknown transactionId; transaction rolled back")
 		}
 	}
 	return plan, nil

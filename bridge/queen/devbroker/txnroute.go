@@ -25,7 +25,7 @@ func (b *Broker) handleTransaction(w http.ResponseWriter, r *http.Request, _ par
 		err = b.spend(t)
 	}
 	if err != nil {
-		answerRollback(w, call, err)
+		refuseTransaction(w, call, asRollback(err))
 		return
 	}
 	plan := &txnPlan{transaction: t, push: b.planPush(t.pushes)}
@@ -56,11 +56,16 @@ func (b *Broker) spend(t *transaction) error {
 	return &rollback{status: http.StatusTooManyRequests, reason: "rate_limited", text: ridersRefused}
 }
 
-func answerRollback(w http.ResponseWriter, call string, err error) {
-	var e *rollback
-	if !errors.As(err, &e) {
-		e = badRequest(err.Error())
+func refuseTransaction(w http.ResponseWriter, call string, err error) {
+	var back *rollback
+	if errors.As(err, &back) {
+		answerRollback(w, call, back)
+	} else {
+		badBody(w, err)
 	}
+}
+
+func answerRollback(w http.ResponseWriter, call string, e *rollback) {
 	var o jsonObject
 	o.str("error", e.text)
 	if e.lost != nil {
