@@ -74,7 +74,9 @@ queen-real-clean: ## stop that Queen and remove what it left
 
 test-real: ## run the conformance and end-to-end tests against a real Queen 1.3.0
 	$(REAL) build
-	QUEENBRIDGE_REQUIRE_REAL=1 $(REAL) run go test -count=1 -timeout 20m -run 'Real' ./bridge/queen/queentest/... ./cmd/queenbridge/...
+	QUEENBRIDGE_REQUIRE_REAL=1 $(REAL) run sh -ec '\
+	  go test -count=1 -timeout 20m -run "Real|Python" ./bridge/queen/queentest/... ./dispatch/...; \
+	  go test -count=1 -timeout 20m ./cmd/queenbridge/...'
 
 ci: lint verify test examples test-real ## what CI runs
 	$(MAKE) fuzz FUZZTIME=5s

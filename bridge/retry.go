@@ -32,6 +32,9 @@ func retryAfter(h http.Header, now time.Time) (after time.Duration, present bool
 // times Second is -1 s (measured).
 func parseRetryAfter(value string, now time.Time) (after time.Duration, ok bool) {
 	value = strings.TrimSpace(value)
+	if value == "" { // of nearly every answer
+		return 0, false
+	}
 	if whole, fraction, _ := strings.Cut(value, "."); isDigits(whole) && (fraction == "" || isDigits(fraction)) {
 		seconds, err := strconv.ParseFloat(value, 64)
 		if err != nil || seconds >= maxRetryAfter.Seconds() {
