@@ -59,7 +59,7 @@ func TestValidate(t *testing.T) {
 		{"sources[0].name", `"` + long + `"`, `sources[0].name: must be 1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit, got "` + long + `"`},
 		{"sources[0].name", `"-a"`, `sources[0].name: must be 1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit, got "-a"`},
 		{"sources[0].scheme", `"githbu"`, `sources[0].scheme: scheme "githbu" is unknown (did you mean "github"?)`},
-		{"sources[0].scheme", `"paypal"`, `sources[0].scheme: scheme "paypal" is not built yet in this version`},
+		{"sources[0].scheme", `"paypall"`, `sources[0].scheme: scheme "paypall" is unknown (did you mean "paypal"?)`},
 		{"sources[0].secrets", `[]`, `sources[0].secrets: scheme github needs at least one secret (scheme none accepts everything)`},
 		{"sources[0].queue", `""`, `sources[0].queue: is required`},
 		{"sources[0].queue", `"` + strings.Repeat("é", 256) + `"`, `sources[0].queue: must be at most 255 characters, got 256`},
