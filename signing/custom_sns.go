@@ -88,7 +88,7 @@ func snsMessage(doc *document) ([]byte, *Rejection) {
 	if !ok {
 		return nil, reject(ReasonMalformedBody, "body field Type is none of Amazon SNS")
 	}
-	var message []byte
+	message := make([]byte, 0, len(doc.raw))
 	for _, name := range names {
 		raw, ok := doc.at(name)
 		absent := !ok && !doc.has(name) || string(raw) == "null"

@@ -27,7 +27,7 @@ const (
 )
 
 // selfSigned is a certificate in PEM.
-func selfSigned(t *testing.T, key crypto.Signer, name string) string {
+func selfSigned(t testing.TB, key crypto.Signer, name string) string {
 	t.Helper()
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
@@ -42,7 +42,7 @@ func selfSigned(t *testing.T, key crypto.Signer, name string) string {
 
 // optionsFor are options that New takes for a scheme, with a private key for
 // Forge where one is needed.
-func optionsFor(t *testing.T, scheme string) signing.Options {
+func optionsFor(t testing.TB, scheme string) signing.Options {
 	t.Helper()
 	k := keysOnce()
 	o := signing.Options{Scheme: scheme, Secrets: []string{secretA}, PublicURL: derivedURL, SchemeOptions: map[string]any{}}

@@ -1,6 +1,7 @@
 package signing
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"regexp"
@@ -13,8 +14,9 @@ import (
 // signs it like an event, so it is verified first: an open echo would tell
 // anyone that the source exists and reflect their text.
 func slackChallenge(v *Verifier, r *Request) (Reply, bool, error) {
+	const kind = "url_verification"
 	values := NewValues(r)
-	if kind, _ := values.JSON("type"); r.Method != http.MethodPost || kind != "url_verification" {
+	if r.Method != http.MethodPost || !bytes.Contains(r.Body, []byte(kind)) || bodyText(values, "type") != kind {
 		return Reply{}, false, nil
 	}
 	if _, err := v.Verify(r); err != nil {
@@ -27,8 +29,9 @@ func slackChallenge(v *Verifier, r *Request) (Reply, bool, error) {
 // Zoom signs of an event has colons, so a token with one could be part of a
 // forged event.
 func zoomValidation(v *Verifier, r *Request) (Reply, bool, error) {
+	const kind = "endpoint.url_validation"
 	values := NewValues(r)
-	if kind, _ := values.JSON("event"); r.Method != http.MethodPost || kind != "endpoint.url_validation" {
+	if r.Method != http.MethodPost || !bytes.Contains(r.Body, []byte(kind)) || bodyText(values, "event") != kind {
 		return Reply{}, false, nil
 	}
 	proof, err := v.Verify(r)

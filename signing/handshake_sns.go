@@ -1,6 +1,7 @@
 package signing
 
 import (
+	"bytes"
 	"net/http"
 	"regexp"
 )
@@ -15,9 +16,12 @@ const maxSubscribeURL = 2048
 // snsConfirm answers the (un)subscription of a topic that is allowed. The
 // caller confirms it with a GET once the answer is on its way.
 func snsConfirm(v *Verifier, r *Request) (Reply, bool, error) {
+	if r.Method != http.MethodPost || !bytes.Contains(r.Body, []byte("Confirmation")) {
+		return Reply{}, false, nil // without parsing what is an event
+	}
 	in := input{request: r, url: v.publicURL}
 	doc, ok := in.document()
-	if kind, _ := doc.text("Type"); r.Method != http.MethodPost || !ok || kind != "SubscriptionConfirmation" && kind != "UnsubscribeConfirmation" {
+	if kind, _ := doc.text("Type"); !ok || kind != "SubscriptionConfirmation" && kind != "UnsubscribeConfirmation" {
 		return Reply{}, false, nil
 	}
 	if _, err := v.Verify(r); err != nil {

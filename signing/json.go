@@ -41,7 +41,10 @@ func parseDocument(text []byte) (document, bool) {
 	var members []member
 	count := 0
 	ok := s.walk(func(m member) bool {
-		if count++; count <= maxIndexed {
+		if count++; count == 1 {
+			members = make([]member, 0, 16) // most webhooks have fewer
+		}
+		if count <= maxIndexed {
 			members = append(members, m)
 		}
 		return true

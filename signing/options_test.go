@@ -1,7 +1,9 @@
 package signing_test
 
 import (
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/pem"
 	"net/http"
 	"strings"
 	"testing"
@@ -208,3 +210,34 @@ func TestHugeBatch(t *testing.T) { // AllocsPerRun allows no parallel tests
 }
 
 func encode64(raw []byte) string { return base64.StdEncoding.EncodeToString(raw) }
+
+// ReadPrivateKey reads what tools write, and says nothing of what it cannot
+// read.
+func TestReadPrivateKey(t *testing.T) {
+	t.Parallel()
+	k := keysOnce()
+	ec, _ := x509.MarshalECPrivateKey(k.ec[0])
+	for kind, der := range map[string][]byte{"RSA PRIVATE KEY": x509.MarshalPKCS1PrivateKey(k.rsa[0]), "EC PRIVATE KEY": ec, "PRIVATE KEY": pkcs8(t, k.ed[0])} {
+		text := string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+		if key, err := signing.ReadPrivateKey(text); err != nil || key.Public() == nil {
+			t.Errorf("ReadPrivateKey(%s) = %v", kind, err)
+		}
+		broken := string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der[1:]}))
+		for _, text := range []string{broken, strings.Replace(text, kind, "X", 2), "", der64(der)} {
+			if key, err := signing.ReadPrivateKey(text); err == nil || strings.Contains(err.Error(), der64(der)[:16]) {
+				t.Errorf("ReadPrivateKey(broken %s) = %v, %v, want an error that does not show it", kind, key, err)
+			}
+		}
+	}
+}
+
+func pkcs8(t *testing.T, key any) []byte {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der
+}
+
+func der64(der []byte) string { return base64.StdEncoding.EncodeToString(der) }

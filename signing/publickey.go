@@ -95,6 +95,31 @@ func publicKeyFromPEM(text string) (crypto.PublicKey, error) {
 	return nil, fmt.Errorf("is PEM of type %q: a public key or a certificate is needed", kind)
 }
 
+// ReadPrivateKey reads a private key in PEM (PKCS #8, or the older forms of EC
+// and RSA keys) for Options.ForgeKey. Its errors never show the key.
+func ReadPrivateKey(text string) (crypto.Signer, error) {
+	kind, der, _, err := cutPEM(text)
+	if err != nil {
+		return nil, fmt.Errorf("the private key %w", err)
+	}
+	var private any
+	switch kind {
+	case "PRIVATE KEY":
+		private, err = x509.ParsePKCS8PrivateKey(der)
+	case "EC PRIVATE KEY":
+		private, err = x509.ParseECPrivateKey(der)
+	case "RSA PRIVATE KEY":
+		private, err = x509.ParsePKCS1PrivateKey(der)
+	default:
+		return nil, fmt.Errorf("the private key is PEM of type %q: PRIVATE KEY is needed", kind)
+	}
+	signer, ok := private.(crypto.Signer)
+	if err != nil || !ok {
+		return nil, errors.New("the private key cannot be read: PKCS #8 in PEM is needed, without a password")
+	}
+	return signer, nil
+}
+
 // certificates reads every certificate of a PEM file, the leaf first.
 func certificates(text string) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
