@@ -22,29 +22,35 @@ func parseConfigure(body []byte) (configureRequest, error) {
 	if err != nil {
 		return c, err
 	}
-	err = s.object(func(key []byte) (err error) {
-		switch name := string(key); name {
-		case "queue":
-			c.hasQueue = s.peek() == '"'
-			c.queue, err = s.optional()
-		case "namespace":
-			c.namespace, err = s.optional()
-		case "task":
-			c.task, err = s.optional()
-		case "options":
-			if s.null() {
-				return nil
-			}
-			return s.object(func(key []byte) error { return c.option(s, string(key)) })
-		default:
-			return c.option(s, name)
-		}
-		return err
-	})
+	if s.peek() == '{' {
+		err = s.object(func(key []byte) error { return c.member(s, string(key)) })
+	} else {
+		_, err = s.raw()
+	}
 	if err == nil {
 		err = s.end()
 	}
 	return c, err
+}
+
+func (c *configureRequest) member(s *scanner, name string) (err error) {
+	switch name {
+	case "queue":
+		c.hasQueue = s.peek() == '"'
+		c.queue, err = s.looseText()
+	case "namespace":
+		c.namespace, err = textOf(s)
+	case "task":
+		c.task, err = textOf(s)
+	case "options":
+		if s.peek() == '{' {
+			return s.object(func(key []byte) error { return c.option(s, string(key)) })
+		}
+		_, err = s.raw()
+	default:
+		return c.option(s, name)
+	}
+	return err
 }
 
 func (c *configureRequest) option(s *scanner, name string) error {

@@ -84,13 +84,12 @@ func (b *Broker) deadLetters(want func(*deadLetter) bool) []*deadLetter {
 
 // handleDeadLetters is GET /api/v1/dlq.
 func (b *Broker) handleDeadLetters(w http.ResponseWriter, r *http.Request, _ params) {
-	q := queryReader{values: r.URL.Query()}
-	limit, offset := max(q.number("limit", 100), 0), max(q.number("offset", 0), 0)
-	if q.err != nil {
-		badQuery(w, q.err)
+	limit, offset := pageOf(r, 100)
+	if limit < 0 || offset < 0 {
+		failure(w, http.StatusInternalServerError, "dlq failed: db error")
 		return
 	}
-	queue, group := q.values.Get("queue"), q.values.Get("consumerGroup")
+	queue, group := r.URL.Query().Get("queue"), r.URL.Query().Get("consumerGroup")
 	var rows []string
 	err := b.view(func() {
 		all := b.deadLetters(func(d *deadLetter) bool {
@@ -105,9 +104,8 @@ func (b *Broker) handleDeadLetters(w http.ResponseWriter, r *http.Request, _ par
 		unavailable(w, err)
 		return
 	}
-	var page, out jsonObject
-	page.num("limit", limit).num("offset", offset)
-	out.raw("messages", jsonList(rows)).raw("pagination", string(page.bytes()))
+	var out jsonObject
+	out.raw("messages", jsonList(rows)).raw("pagination", pagination(limit, offset))
 	answer(w, http.StatusOK, out.num("total", int64(len(rows))).bytes())
 }
 
@@ -124,6 +122,10 @@ func (d *deadLetter) json() []byte {
 // newest dead letter of the address becomes a new message with an id of its
 // own at the tail of its partition, seen by every group.
 func (b *Broker) handleReplay(w http.ResponseWriter, _ *http.Request, p params) {
+	if _, ok := parseID(p[0]); !ok {
+		failure(w, http.StatusInternalServerError, "dlq lookup failed: db error")
+		return
+	}
 	var d *deadLetter
 	var id messageID
 	err := b.update(func() {
@@ -144,7 +146,7 @@ func (b *Broker) handleReplay(w http.ResponseWriter, _ *http.Request, p params) 
 	case err != nil:
 		unavailable(w, err)
 	case d == nil:
-		noDeadLetter(w, p)
+		noDeadLetter(w, p, "Only dead-lettered messages can be replayed")
 	default:
 		as := appendReplay(id, d.queue)
 		var o jsonObject
@@ -159,10 +161,9 @@ func appendReplay(id messageID, queue string) string {
 	return string(o.str("status", "queued").str("transaction_id", id.String()).bytes())
 }
 
-func noDeadLetter(w http.ResponseWriter, p params) {
+func noDeadLetter(w http.ResponseWriter, p params, why string) {
 	var o jsonObject
-	o.str("error", "Message not found")
-	o.str("message", "No dead-letter row for this address. Only dead-lettered messages can be replayed")
+	o.str("error", "Message not found").str("message", "No dead-letter row for this address. "+why)
 	o.str("partitionId", p[0]).flag("success", false)
 	answer(w, http.StatusNotFound, o.str("transactionId", p[1]).bytes())
 }
@@ -170,6 +171,10 @@ func noDeadLetter(w http.ResponseWriter, p params) {
 // handleDeleteMessage deletes every dead letter of an address, and nothing
 // else.
 func (b *Broker) handleDeleteMessage(w http.ResponseWriter, _ *http.Request, p params) {
+	if _, ok := parseID(p[0]); !ok {
+		failure(w, http.StatusInternalServerError, "delete failed: db error")
+		return
+	}
 	found := 0
 	err := b.update(func() {
 		rows := b.deadAt(strings.ToLower(p[0]), p[1])
@@ -183,8 +188,7 @@ func (b *Broker) handleDeleteMessage(w http.ResponseWriter, _ *http.Request, p p
 	case err != nil:
 		unavailable(w, err)
 	case found == 0:
-		o.str("error", "Message not found").str("partitionId", p[0]).flag("success", false)
-		answer(w, http.StatusNotFound, o.str("transactionId", p[1]).bytes())
+		noDeadLetter(w, p, "Live messages cannot be deleted")
 	default:
 		o.str("message", "Message deleted successfully").str("partitionId", p[0]).flag("success", true)
 		answer(w, http.StatusOK, o.str("transactionId", p[1]).bytes())

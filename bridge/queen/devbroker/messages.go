@@ -97,61 +97,77 @@ func (b *Broker) searchMessage(p *partition, txn []byte) (f found, err error) {
 // messageJSON is a message as 1.3.0 shows it: the payload encoded again, and
 // null where that cannot be done.
 func (b *Broker) messageJSON(f found) []byte {
-	data, err := canonical(f.message.payload)
-	if err != nil || hasNUL(data) {
-		data = []byte("null")
-	}
+	data := shownPayload(f.message)
 	q := f.part.queue
-	status, groups, mode := b.consumersJSON(f)
+	status, _, _ := b.statusOf(f)
 	retries, text := int64(0), "null"
 	if f.dead != nil {
-		status, retries, text = "dead_letter", f.dead.retryCount, string(appendString(nil, f.dead.text))
+		retries, text = f.dead.retryCount, string(appendString(nil, f.dead.text))
 	}
 	var o, config jsonObject
 	config.num("leaseTime", q.opts.LeaseTime).num("priority", q.opts.Priority).num("retryDelay", q.opts.RetryDelay)
 	config.num("retryLimit", q.opts.RetryLimit).num("ttl", q.opts.TTL)
-	o.raw("consumerGroups", groups).str("createdAt", f.at.milli()).raw("data", string(data)).raw("errorMessage", text)
-	o.str("id", f.message.id.String()).flag("isEncrypted", false).raw("leaseExpiresAt", "null").raw("mode", mode)
+	o.raw("consumerGroups", b.consumersJSON(f)).str("createdAt", f.at.milli()).raw("data", data).raw("errorMessage", text)
+	o.str("id", f.message.id.String()).flag("isEncrypted", false).raw("leaseExpiresAt", "null")
+	o.raw("mode", modeJSON([]*partition{f.part}))
 	o.str("namespace", q.namespace).str("partition", f.part.name).str("partitionId", f.part.id)
-	o.raw("payload", string(data)).raw("producerSub", "null").str("queue", q.name)
+	o.raw("payload", data).raw("producerSub", "null").str("queue", q.name)
 	o.raw("queueConfig", string(config.bytes())).str("queuePath", q.name+"/"+f.part.name).num("retryCount", retries)
 	o.str("status", status).str("task", q.task).strOrNull("traceId", f.message.trace)
 	return o.str("transactionId", string(f.message.txn)).bytes()
 }
 
+// shownPayload is a payload encoded again, or null.
+func shownPayload(m message) string {
+	data, err := canonical(m.payload)
+	if err != nil || hasNUL(data) {
+		return "null"
+	}
+	return string(data)
+}
+
+// statusOf is the status of a message, and how many of its groups have
+// consumed it. Queue mode counts only where there is no other group; where any
+// group holds a lease, all it has not consumed is being processed (measured
+// 1.3.0).
+func (b *Broker) statusOf(f found) (status string, consumed, groups int64) {
+	now, held, done := b.now(), false, false
+	for _, c := range f.part.cursors {
+		past := f.offset < c.position()
+		held = held || c.leased(now)
+		if c.group.name == queueMode {
+			done = past
+			continue
+		}
+		if groups++; past {
+			consumed++
+		}
+	}
+	switch {
+	case f.dead != nil:
+		status = "dead_letter"
+	case groups > 0 && consumed == groups, groups == 0 && done:
+		status = "completed"
+	case held:
+		status = "processing"
+	default:
+		status = "pending"
+	}
+	return status, consumed, groups
+}
+
 // consumersJSON tells how far each group is with a message.
-func (b *Broker) consumersJSON(f found) (status, groups, mode string) {
+func (b *Broker) consumersJSON(f found) string {
 	now := b.now()
-	status = "completed"
-	bus, queueModeSeen := int64(0), false
 	var rows [][]byte
 	for _, c := range f.part.cursors {
 		consumed, lease := f.offset < c.position(), "null"
-		if !consumed {
-			if status == "completed" {
-				status = "pending"
-			}
-			if c.leased(now) && f.offset < c.leaseEnd {
-				status, lease = "processing", string(appendString(nil, c.until.milli()))
-			}
-		}
-		if c.group.name == queueMode {
-			queueModeSeen = true
-		} else {
-			bus++
+		if !consumed && c.leased(now) {
+			lease = string(appendString(nil, c.until.zoned()))
 		}
 		var o jsonObject
 		o.flag("consumed", consumed).str("group", c.group.name).raw("leaseExpiresAt", lease)
 		rows = append(rows, o.str("name", c.group.name).bytes())
 	}
-	if len(rows) == 0 {
-		status = "pending"
-	}
-	kind := "bus"
-	if queueModeSeen && bus == 0 {
-		kind = "queue"
-	}
-	var o jsonObject
-	o.num("busGroupsCount", bus).flag("hasQueueMode", queueModeSeen).str("type", kind)
-	return status, jsonList(rows), string(o.bytes())
+	return jsonList(rows)
 }

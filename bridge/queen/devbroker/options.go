@@ -2,6 +2,7 @@ package devbroker
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -64,24 +65,35 @@ func (o *options) flags() map[string]*bool {
 // (measured 1.3.0); ok is false for a wrong type, which 1.3.0 answers with
 // 500. An unknown name is ignored.
 func (o *options) set(name, value string) (ok bool) {
+	if len(value) > 1 && value[0] == '"' {
+		value = value[1 : len(value)-1]
+	}
 	if flag := o.flags()[name]; flag != nil {
-		*flag = value == "true" || value == `"true"`
-		return *flag || value == "false" || value == `"false"`
+		*flag, ok = truth(value)
+		return ok
 	}
 	number := o.numbers()[name]
 	if number == nil {
 		return true
 	}
-	if len(value) > 1 && value[0] == '"' {
-		value = value[1 : len(value)-1]
-	}
-	n, err := strconv.ParseInt(value, 10, 64)
+	n, err := strconv.ParseInt(value, 10, 32) // PostgreSQL's integer
 	if err != nil {
 		return false
 	}
 	*number = n
 	o.DedupWindow = max(o.DedupWindow, 0)
 	return true
+}
+
+// truth reads a boolean the way PostgreSQL does.
+func truth(word string) (value, ok bool) {
+	switch strings.ToLower(word) {
+	case "true", "t", "yes", "y", "on", "1":
+		return true, true
+	case "false", "f", "no", "n", "off", "0":
+		return false, true
+	}
+	return false, false
 }
 
 func (o *options) json() string {

@@ -51,6 +51,9 @@ func parsePop(q url.Values) (r popRequest, err error) {
 	}
 	r.wait = p.boolean("wait")
 	timeout := p.number("timeout", int64(defaultTimeout/time.Millisecond))
+	if timeout < 0 {
+		p.fail("invalid digit found in string")
+	}
 	r.timeout = time.Duration(min(max(timeout, 0), 1<<40)) * time.Millisecond
 	r.lease = max(p.number("leaseSeconds", 0), 0)
 	r.autoAck = p.boolean("autoAck") || p.boolean("commitOnDelivery")
@@ -74,26 +77,47 @@ type queryReader struct {
 }
 
 func (p *queryReader) number(name string, otherwise int64) int64 {
-	text, ok := p.values[name]
+	text, ok := p.text(name)
 	if !ok {
 		return otherwise
 	}
-	n, err := strconv.ParseInt(text[0], 10, 64)
-	if err != nil && p.err == nil {
-		p.err = errors.New("invalid digit found in string")
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err == nil:
+	case text == "":
+		p.fail("cannot parse integer from empty string")
+	case errors.Is(err, strconv.ErrRange):
+		p.fail("number too large to fit in target type")
+	default:
+		p.fail("invalid digit found in string")
 	}
 	return n
 }
 
+// text returns a parameter, which may come once.
+func (p *queryReader) text(name string) (string, bool) {
+	all, ok := p.values[name]
+	if len(all) > 1 {
+		p.fail("duplicate field `" + name + "`")
+	}
+	if !ok {
+		return "", false
+	}
+	return all[0], true
+}
+
+func (p *queryReader) fail(text string) {
+	if p.err == nil {
+		p.err = errors.New(text)
+	}
+}
+
 func (p *queryReader) boolean(name string) bool {
-	text, ok := p.values[name]
-	if !ok || text[0] == "false" {
-		return false
+	text, ok := p.text(name)
+	if ok && text != "true" && text != "false" {
+		p.fail("provided string was not `true` or `false`")
 	}
-	if text[0] != "true" && p.err == nil {
-		p.err = errors.New("provided string was not `true` or `false`")
-	}
-	return text[0] == "true"
+	return text == "true"
 }
 
 func (b *Broker) handlePopQueue(w http.ResponseWriter, r *http.Request, p params) {

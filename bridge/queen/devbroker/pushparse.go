@@ -28,13 +28,16 @@ func parsePush(body []byte) ([]pushItem, error) {
 		return nil, err
 	}
 	// 96 bytes is about the shortest item a client sends.
-	items, seen := make([]pushItem, 0, min(len(body)/96+1, 1024)), false
+	items := make([]pushItem, 0, min(len(body)/96+1, 1024))
+	var seen once
 	err = s.object(func(key []byte) error {
+		if err := seen.key(s, key, "items"); err != nil {
+			return err
+		}
 		if string(key) != "items" {
 			_, err := s.raw()
 			return err
 		}
-		seen = true
 		return s.array(func() error {
 			it, err := parsePushItem(s)
 			if err == nil && len(it.txn) > maxTxn {
@@ -44,7 +47,7 @@ func parsePush(body []byte) ([]pushItem, error) {
 			return err
 		})
 	})
-	if err == nil && !seen {
+	if err == nil && seen == 0 {
 		err = s.fail("missing field `items`")
 	}
 	if err != nil {
@@ -56,15 +59,17 @@ func parsePush(body []byte) ([]pushItem, error) {
 // parsePushItem reads one item.
 func parsePushItem(s *scanner) (it pushItem, err error) {
 	it.minted = true
-	hasQueue := false
+	var seen once
 	err = s.object(func(key []byte) (err error) {
-		hasQueue = hasQueue || string(key) == "queue"
+		if err := seen.key(s, key, "queue", "partition", "transactionId", "payload"); err != nil {
+			return err
+		}
 		return it.field(s, key)
 	})
 	switch {
 	case err != nil:
 		return it, err
-	case !hasQueue:
+	case seen&1 == 0:
 		return it, s.fail("missing field `queue`")
 	case it.payload == nil:
 		return it, s.fail("missing field `payload`")

@@ -164,22 +164,28 @@ func (s *scanner) eof(what, otherwise string) string {
 }
 
 func (s *scanner) unexpected(want string) error {
-	found := "value"
-	switch c := s.peek(); {
-	case c == 0 && s.at >= len(s.doc):
-		return s.fail("EOF while parsing a value")
+	s.peek()
+	start := s.at
+	raw, err := s.raw()
+	if err != nil {
+		return err
+	}
+	s.at = start
+	found := "null"
+	raw = raw[:min(len(raw), 64)]
+	switch c := raw[0]; {
 	case c == '"':
-		found = "string"
+		found = "string " + string(raw)
 	case c == '{':
 		found = "map"
 	case c == '[':
 		found = "sequence"
 	case c == 't' || c == 'f':
-		found = "boolean"
-	case c == 'n':
-		found = "null"
-	case c == '-' || c >= '0' && c <= '9':
-		found = "number"
+		found = "boolean `" + string(raw) + "`"
+	case c != 'n' && bytes.ContainsAny(raw, ".eE"):
+		found = "floating point `" + string(raw) + "`"
+	case c != 'n':
+		found = "integer `" + string(raw) + "`"
 	}
 	return s.fail("invalid type: " + found + ", expected " + want)
 }
@@ -191,6 +197,23 @@ func (s *scanner) optional() (string, error) {
 	}
 	text, err := s.str()
 	return string(text), err
+}
+
+// once remembers, by the place of each, which members of an object have come:
+// the real broker refuses a known one that comes twice (measured 1.3.0).
+type once uint
+
+func (o *once) key(s *scanner, key []byte, known ...string) error {
+	for i, name := range known {
+		if string(key) != name {
+			continue
+		}
+		if *o&(1<<i) != 0 {
+			return s.fail("duplicate field `" + name + "`")
+		}
+		*o |= 1 << i
+	}
+	return nil
 }
 
 // loose reads a string; what is none is as good as absent.

@@ -1,6 +1,7 @@
 package devbroker
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,9 +12,8 @@ import (
 type trace struct {
 	id, txn, part, group, event string
 	names                       []string
-	data                        []byte
+	data                        []byte // canonical; nil when it did not come
 	at                          micros
-	seen                        [3]bool // transactionId, partitionId, data
 }
 
 func parseTrace(body []byte) (t *trace, err error) {
@@ -25,11 +25,9 @@ func parseTrace(body []byte) (t *trace, err error) {
 	err = s.object(func(key []byte) (err error) {
 		switch string(key) {
 		case "transactionId":
-			t.txn, err = s.optional()
-			t.seen[0] = t.txn != ""
+			t.txn, err = s.looseText()
 		case "partitionId":
-			t.part, err = s.optional()
-			t.seen[1] = t.part != ""
+			t.part, err = s.looseText()
 		case "consumerGroup":
 			err = orDefault(s, &t.group)
 		case "eventType":
@@ -38,9 +36,9 @@ func parseTrace(body []byte) (t *trace, err error) {
 			err = t.readNames(s)
 		case "data":
 			var raw []byte
-			raw, err = s.raw()
-			t.data = slices.Clone(raw)
-			t.seen[2] = true
+			if raw, err = s.raw(); err == nil {
+				t.data, err = canonical(raw)
+			}
 		default:
 			_, err = s.raw()
 		}
@@ -52,27 +50,29 @@ func parseTrace(body []byte) (t *trace, err error) {
 	return t, err
 }
 
-// orDefault reads a string and keeps what there was for null.
+// orDefault reads a string and keeps what there was for anything else.
 func orDefault(s *scanner, into *string) error {
-	text, err := s.optional()
-	if text != "" {
-		*into = text
+	text, ok, err := s.loose()
+	if ok {
+		*into = string(text)
 	}
 	return err
 }
 
-// readNames reads a list of names, one name, or null.
+// readNames reads a list of names, or one name.
 func (t *trace) readNames(s *scanner) error {
-	if s.peek() == '"' || s.peek() == 'n' {
-		name, err := s.optional()
-		if name != "" {
-			t.names = []string{name}
+	if s.peek() != '[' {
+		name, ok, err := s.loose()
+		if ok {
+			t.names = []string{string(name)}
 		}
 		return err
 	}
 	return s.array(func() error {
-		name, err := s.optional()
-		t.names = append(t.names, name)
+		name, ok, err := s.loose()
+		if ok {
+			t.names = append(t.names, string(name))
+		}
 		return err
 	})
 }
@@ -85,12 +85,15 @@ func (b *Broker) handleTrace(w http.ResponseWriter, r *http.Request, _ params) {
 	}
 	t, err := parseTrace(body.bytes)
 	body.free()
-	if err != nil {
+	switch {
+	case err != nil:
 		badBody(w, err)
 		return
-	}
-	if t.seen != [3]bool{true, true, true} {
-		failure(w, http.StatusBadRequest, "transactionId, partitionId and data are required")
+	case t.txn == "" || t.part == "":
+		failure(w, http.StatusBadRequest, "transactionId and partitionId are required")
+		return
+	case t.data == nil:
+		failure(w, http.StatusBadRequest, "data is required")
 		return
 	}
 	if _, ok := parseID(t.part); !ok {
@@ -109,65 +112,120 @@ func (b *Broker) handleTrace(w http.ResponseWriter, r *http.Request, _ params) {
 	answer(w, http.StatusCreated, new(jsonObject).flag("success", true).str("traceId", t.id).bytes())
 }
 
+// handleTraces is GET /api/v1/traces/:partition/:txn.
 func (b *Broker) handleTraces(w http.ResponseWriter, _ *http.Request, p params) {
-	b.listTraces(w, func(t *trace) bool { return t.part == strings.ToLower(p[0]) && t.txn == p[1] })
+	if _, ok := parseID(p[0]); !ok {
+		failure(w, http.StatusInternalServerError, "traces failed: db error")
+		return
+	}
+	part := strings.ToLower(p[0])
+	rows, _, err := b.findTraces(0, maxTraces, func(t *trace) bool { return t.part == part && t.txn == p[1] }, (*Broker).traceJSON)
+	if err != nil {
+		unavailable(w, err)
+		return
+	}
+	answer(w, http.StatusOK, new(jsonObject).raw("traces", jsonList(rows)).bytes())
 }
 
-func (b *Broker) handleTracesByName(w http.ResponseWriter, _ *http.Request, p params) {
-	b.listTraces(w, func(t *trace) bool { return slices.Contains(t.names, p[0]) })
-}
+// maxTraces bounds the traces shown of one message.
+const maxTraces = 10_000
 
-func (b *Broker) listTraces(w http.ResponseWriter, want func(*trace) bool) {
-	var rows [][]byte
-	err := b.view(func() {
-		for _, t := range slices.Backward(b.st.traces) {
-			if want(t) {
-				rows = append(rows, b.traceJSON(t))
-			}
-		}
-	})
+// handleTracesByName is GET /api/v1/traces/by-name/:name.
+func (b *Broker) handleTracesByName(w http.ResponseWriter, r *http.Request, p params) {
+	limit, offset := pageOf(r, 100)
+	rows, total, err := b.findTraces(offset, limit, func(t *trace) bool { return slices.Contains(t.names, p[0]) }, (*Broker).namedTraceJSON)
 	if err != nil {
 		unavailable(w, err)
 		return
 	}
 	var o jsonObject
-	answer(w, http.StatusOK, o.raw("traces", jsonList(rows)).num("total", int64(len(rows))).bytes())
+	o.num("total", total).raw("traces", jsonList(rows))
+	answer(w, http.StatusOK, o.raw("pagination", pagination(limit, offset)).bytes())
+}
+
+func pagination(limit, offset int64) string {
+	return string(new(jsonObject).num("limit", limit).num("offset", offset).bytes())
+}
+
+// findTraces lists a page of the traces wanted, oldest first, and counts all.
+func (b *Broker) findTraces(offset, limit int64, want func(*trace) bool, json func(*Broker, *trace) []byte) (rows [][]byte, total int64, err error) {
+	err = b.view(func() {
+		for _, t := range b.st.traces {
+			if !want(t) {
+				continue
+			}
+			if total >= offset && total < offset+limit {
+				rows = append(rows, json(b, t))
+			}
+			total++
+		}
+	})
+	return rows, total, err
 }
 
 func (b *Broker) traceJSON(t *trace) []byte {
+	var o jsonObject
+	o.str("id", t.id).raw("data", string(t.data)).str("worker_id", Engine).str("created_at", t.at.milli())
+	return o.str("event_type", t.event).raw("trace_names", jsonStrings(t.names)).str("consumer_group", t.group).bytes()
+}
+
+func (b *Broker) namedTraceJSON(t *trace) []byte {
 	queue, partition := "", ""
-	if p := b.st.parts[t.part]; p != nil {
+	if p := b.st.parts[strings.ToLower(t.part)]; p != nil {
 		queue, partition = p.queue.name, p.name
 	}
 	var o jsonObject
-	o.str("id", t.id).raw("data", string(t.data)).str("event_type", t.event).raw("trace_names", jsonStrings(t.names))
-	o.str("created_at", t.at.milli()).str("transaction_id", t.txn).str("partition_id", t.part)
-	o.strOrNull("partition_name", partition).strOrNull("queue_name", queue)
-	return o.str("consumer_group", t.group).bytes()
+	o.str("id", t.id).raw("data", string(t.data)).str("worker_id", Engine).str("created_at", t.at.milli())
+	o.str("event_type", t.event).strOrNull("queue_name", queue).raw("trace_names", jsonStrings(t.names))
+	o.str("partition_id", t.part).str("consumer_group", t.group).strOrNull("partition_name", partition)
+	return o.str("transaction_id", t.txn).raw("message_payload", "null").bytes()
 }
 
-func (b *Broker) handleTraceNames(w http.ResponseWriter, _ *http.Request, _ params) {
-	counts := map[string]int64{}
-	err := b.view(func() {
-		for _, t := range b.st.traces {
-			for _, name := range t.names {
-				counts[name]++
-			}
-		}
-	})
-	if err != nil {
+// named counts the traces of one name.
+type named struct {
+	name     string
+	count    int64
+	last     micros
+	messages map[string]bool
+}
+
+// handleTraceNames is GET /api/v1/traces/names: the names last seen first.
+func (b *Broker) handleTraceNames(w http.ResponseWriter, r *http.Request, _ params) {
+	limit, offset := pageOf(r, 50)
+	var names []*named
+	if err := b.view(func() { names = b.traceNames() }); err != nil {
 		unavailable(w, err)
 		return
 	}
-	names := make([]string, 0, len(counts))
-	for name := range counts {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	rows := make([][]byte, len(names))
-	for i, name := range names {
-		rows[i] = new(jsonObject).str("trace_name", name).num("trace_count", counts[name]).bytes()
+	total := int64(len(names))
+	from := min(offset, total)
+	var rows [][]byte
+	for _, n := range names[from:min(from+limit, total)] {
+		var o jsonObject
+		o.str("last_seen", n.last.milli()).str("trace_name", n.name).num("trace_count", n.count)
+		rows = append(rows, o.num("message_count", int64(len(n.messages))).bytes())
 	}
 	var o jsonObject
-	answer(w, http.StatusOK, o.raw("traces", jsonList(rows)).num("total", int64(len(rows))).bytes())
+	o.num("total", total).raw("pagination", pagination(limit, offset))
+	answer(w, http.StatusOK, o.raw("trace_names", jsonList(rows)).bytes())
+}
+
+func (b *Broker) traceNames() []*named {
+	seen := map[string]*named{}
+	var names []*named
+	for _, t := range b.st.traces {
+		for _, name := range t.names {
+			n := seen[name]
+			if n == nil {
+				n = &named{name: name, messages: map[string]bool{}}
+				seen[name] = n
+				names = append(names, n)
+			}
+			n.count++
+			n.last = t.at
+			n.messages[t.part+" "+t.txn] = true
+		}
+	}
+	slices.SortFunc(names, func(x, y *named) int { return cmp.Or(cmp.Compare(y.last, x.last), cmp.Compare(x.name, y.name)) })
+	return names
 }
