@@ -84,7 +84,7 @@ func (b *Broker) deadLetters(want func(*deadLetter) bool) []*deadLetter {
 
 // handleDeadLetters is GET /api/v1/dlq.
 func (b *Broker) handleDeadLetters(w http.ResponseWriter, r *http.Request, _ params) {
-	limit, offset := pageOf(r, 100)
+	limit, offset := limitOffset(r, 100)
 	if limit < 0 || offset < 0 {
 		failure(w, http.StatusInternalServerError, "dlq failed: db error")
 		return

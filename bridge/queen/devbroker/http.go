@@ -193,9 +193,9 @@ func badQuery(w http.ResponseWriter, err error) {
 	plainText(w, http.StatusBadRequest, "Failed to deserialize query string: "+err.Error())
 }
 
-// pageOf reads limit and offset; what cannot be read is not there (measured
+// limitOffset reads limit and offset; what cannot be read is not there (measured
 // 1.3.0).
-func pageOf(r *http.Request, most int64) (limit, offset int64) {
+func limitOffset(r *http.Request, most int64) (limit, offset int64) {
 	q := r.URL.Query()
 	if n, err := strconv.ParseInt(q.Get("limit"), 10, 64); err == nil {
 		most = n

@@ -132,7 +132,7 @@ const maxTraces = 10_000
 
 // handleTracesByName is GET /api/v1/traces/by-name/:name.
 func (b *Broker) handleTracesByName(w http.ResponseWriter, r *http.Request, p params) {
-	limit, offset := pageOf(r, 100)
+	limit, offset := limitOffset(r, 100)
 	rows, total, err := b.findTraces(offset, limit, func(t *trace) bool { return slices.Contains(t.names, p[0]) }, (*Broker).namedTraceJSON)
 	if err != nil {
 		unavailable(w, err)
@@ -191,7 +191,7 @@ type named struct {
 
 // handleTraceNames is GET /api/v1/traces/names: the names last seen first.
 func (b *Broker) handleTraceNames(w http.ResponseWriter, r *http.Request, _ params) {
-	limit, offset := pageOf(r, 50)
+	limit, offset := limitOffset(r, 50)
 	var names []*named
 	if err := b.view(func() { names = b.traceNames() }); err != nil {
 		unavailable(w, err)
