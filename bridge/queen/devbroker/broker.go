@@ -61,6 +61,7 @@ type Broker struct {
 	writes, reads *rate.Limiter // nil without RiderRate
 	bodies        sync.Pool     // read buffers, *[]byte
 	requests      atomic.Uint64
+	served        served
 	namespaces    *regexp.Regexp // what a KV namespace looks like
 
 	mu       sync.Mutex // guards what follows

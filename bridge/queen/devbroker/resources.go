@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
-	"strings"
 )
 
 // sortedQueues lists the queues by name.
@@ -17,54 +16,13 @@ func (b *Broker) sortedQueues() []*queue {
 	return out
 }
 
-// tally counts the messages of a partition the way the queue routes show them.
-type tally struct{ total, pending, processing, completed, dead int64 }
-
-func (t *tally) add(o tally) {
-	t.total += o.total
-	t.pending += o.pending
-	t.processing += o.processing
-	t.completed += o.completed
-	t.dead += o.dead
-}
-
-// tallyOf counts a partition: completed is what every group is done with.
-func (b *Broker) tallyOf(p *partition) tally {
-	now := b.now()
-	t := tally{total: count(p.next - p.first)}
-	done := max(p.consumed(), p.first)
-	if len(p.cursors) == 0 {
-		done = p.first
-	}
-	t.completed = count(done - p.first)
-	for _, c := range p.cursors {
-		if c.leased(now) {
-			t.processing = max(t.processing, count(c.leaseEnd-c.next))
-		}
-	}
-	t.pending = t.total - t.completed - t.processing
-	for _, d := range b.st.dead {
-		if d.partID == p.id {
-			t.dead++
-		}
-	}
-	return t
-}
-
-func count(n uint64) int64 { return int64(n) }
-
-func (t tally) json() string {
-	var o jsonObject
-	o.num("completed", t.completed).num("deadLetter", t.dead).raw("failed", "null")
-	return string(o.num("pending", t.pending).num("processing", t.processing).num("total", t.total).bytes())
-}
-
 // handleQueues is GET /api/v1/resources/queues.
 func (b *Broker) handleQueues(w http.ResponseWriter, _ *http.Request, _ params) {
 	var rows [][]byte
 	err := b.view(func() {
+		s := b.survey()
 		for _, q := range b.sortedQueues() {
-			rows = append(rows, b.queueRowJSON(q))
+			rows = append(rows, queueRowJSON(q, s.ofQueue(q)))
 		}
 	})
 	if err != nil {
@@ -74,13 +32,9 @@ func (b *Broker) handleQueues(w http.ResponseWriter, _ *http.Request, _ params) 
 	answer(w, http.StatusOK, new(jsonObject).raw("queues", jsonList(rows)).bytes())
 }
 
-func (b *Broker) queueRowJSON(q *queue) []byte {
-	var t tally
-	for _, p := range q.order {
-		t.add(b.tallyOf(p))
-	}
+func queueRowJSON(q *queue, t tally) []byte {
 	var o, messages jsonObject
-	messages.num("total", t.total).num("pending", t.pending).num("processing", t.processing)
+	messages.num("total", t.total).num("pending", t.waiting()).num("processing", t.processing)
 	o.str("createdAt", q.created.milli()).str("id", q.id).raw("messages", string(messages.bytes()))
 	o.str("name", q.name).str("namespace", q.namespace).num("partitions", int64(len(q.order)))
 	return o.num("retainedBytes", 0).raw("segments", segmentsJSON(q)).str("task", q.task).bytes()
@@ -115,15 +69,12 @@ func (b *Broker) handleQueue(w http.ResponseWriter, _ *http.Request, p params) {
 
 func (b *Broker) queueJSON(q *queue) []byte {
 	var totals tally
+	s := b.survey()
 	rows := make([][]byte, len(q.order))
 	for i, p := range q.order {
-		t := b.tallyOf(p)
+		t := s.of(p)
 		totals.add(t)
-		oldest, newest := "null", "null"
-		if p.next > p.first {
-			oldest = string(appendString(nil, p.ids.stored(p.first).milli()))
-			newest = string(appendString(nil, p.lastPush.milli()))
-		}
+		oldest, newest := p.ends()
 		var o jsonObject
 		o.str("createdAt", p.created.milli()).str("id", p.id).str("name", p.name)
 		rows[i] = o.raw("newestMessage", newest).raw("oldestMessage", oldest).raw("stats", t.json()).bytes()
@@ -134,14 +85,24 @@ func (b *Broker) queueJSON(q *queue) []byte {
 	return o.str("task", q.task).raw("totals", totals.json()).bytes()
 }
 
+// ends is when the oldest message that some group has not consumed and the
+// newest of all were stored, as JSON; null for none.
+func (p *partition) ends() (oldest, newest string) {
+	oldest, newest = "null", "null"
+	if floor := p.floor(); p.next > floor {
+		oldest = string(appendString(nil, p.ids.stored(floor).milli()))
+	}
+	if p.next > p.first {
+		newest = string(appendString(nil, p.lastPush.milli()))
+	}
+	return oldest, newest
+}
+
 // handleDepth is GET /api/v1/resources/queues/:queue/depth: leased messages
-// count as pending, and a group that never came has everything before it
-// (measured 1.3.0).
+// count as pending, and a group that never came has everything before it.
+// Without a group it is what some group has not consumed (measured 1.3.0).
 func (b *Broker) handleDepth(w http.ResponseWriter, r *http.Request, p params) {
 	group := r.URL.Query().Get("group")
-	if group == "" {
-		group = queueMode
-	}
 	var rows [][]byte
 	var pending int64
 	missing := true
@@ -160,7 +121,7 @@ func (b *Broker) handleDepth(w http.ResponseWriter, r *http.Request, p params) {
 		return
 	}
 	var o jsonObject
-	o.str("group", group).str("queue", p[0]).num("pending", pending).flag("conflation", false)
+	o.strOrNull("group", group).str("queue", p[0]).num("pending", pending).flag("conflation", false)
 	o.raw("partitions", jsonList(rows)).num("effectivePending", pending)
 	answer(w, http.StatusOK, o.num("partitionsPending", int64(len(rows))).bytes())
 }
@@ -169,7 +130,10 @@ func depthOf(q *queue, group string) (rows [][]byte, pending int64) {
 	g := q.group(group)
 	for _, p := range q.order {
 		from := p.first
-		if g != nil {
+		switch {
+		case group == "":
+			from = p.floor()
+		case g != nil:
 			from = p.cursor(g).position()
 		}
 		n := count(p.next - from)
@@ -230,32 +194,4 @@ func (b *Broker) forgetCursor(c *cursor) {
 		b.dropLease(c)
 	}
 	b.st.holds.remove(c)
-}
-
-// handleNamespaces and handleTasks list what queues are filed under.
-func (b *Broker) handleNamespaces(w http.ResponseWriter, _ *http.Request, _ params) {
-	b.listScopes(w, "namespaces", "namespace", func(q *queue) string { return q.namespace })
-}
-
-func (b *Broker) handleTasks(w http.ResponseWriter, _ *http.Request, _ params) {
-	b.listScopes(w, "tasks", "task", func(q *queue) string { return q.task })
-}
-
-func (b *Broker) listScopes(w http.ResponseWriter, list, name string, of func(*queue) string) {
-	queues := map[string]int64{}
-	err := b.view(func() {
-		for _, q := range b.st.queues {
-			queues[of(q)]++
-		}
-	})
-	if err != nil {
-		unavailable(w, err)
-		return
-	}
-	var rows []string
-	for value, n := range queues {
-		rows = append(rows, string(new(jsonObject).str(name, value).num("queues", n).bytes()))
-	}
-	slices.SortFunc(rows, strings.Compare)
-	answer(w, http.StatusOK, new(jsonObject).raw(list, jsonList(rows)).bytes())
 }

@@ -1,6 +1,9 @@
 package devbroker
 
-import "net/http"
+import (
+	"net/http"
+	"sync/atomic"
+)
 
 // table lists the routes.
 func (b *Broker) table() []route {
@@ -13,16 +16,22 @@ func (b *Broker) table() []route {
 	return []route{
 		{get, "/health", b.handleHealth},
 		{get, "/status", b.handleStatus},
-		{get, api + "/status", b.handleStatus},
+		{get, api + "/status", b.handleSystemStatus},
+		{get, api + "/status/queues", b.handleQueueStats},
+		{get, api + "/status/queues/:", b.handleQueueDetail},
+		{get, api + "/status/analytics", b.handleAnalytics},
+		{get, api + "/analytics/system-metrics", b.handleSystemMetrics},
+		{get, api + "/analytics/worker-metrics", b.handleWorkerMetrics},
+		{post, api + "/stats/refresh", b.handleRefresh},
 		{get, "/metrics", b.handleMetrics},
 		{get, "/metrics/prometheus", b.handlePrometheus},
 
-		{post, api + "/push", b.handlePush},
-		{get, api + "/pop", b.handlePopDiscovery},
-		{get, api + "/pop/queue/:", b.handlePopQueue},
-		{get, api + "/pop/queue/:/partition/:", b.handlePopPinned},
-		{post, api + "/ack", b.handleAck},
-		{post, api + "/ack/batch", b.handleAckBatch},
+		{post, api + "/push", counted(&b.served.push, b.handlePush)},
+		{get, api + "/pop", counted(&b.served.pop, b.handlePopDiscovery)},
+		{get, api + "/pop/queue/:", counted(&b.served.pop, b.handlePopQueue)},
+		{get, api + "/pop/queue/:/partition/:", counted(&b.served.pop, b.handlePopPinned)},
+		{post, api + "/ack", counted(&b.served.ack, b.handleAck)},
+		{post, api + "/ack/batch", counted(&b.served.ack, b.handleAckBatch)},
 		{post, api + "/lease/:/extend", b.handleExtend},
 		{post, api + "/transaction", b.handleTransaction},
 
@@ -36,6 +45,7 @@ func (b *Broker) table() []route {
 		{del, api + "/kv/:/*", b.handleKVDelete},
 
 		{get, api + "/dlq", b.handleDeadLetters},
+		{get, api + "/messages", b.handleMessages},
 		{get, api + "/messages/:/:", b.handleMessage},
 		{del, api + "/messages/:/:", b.handleDeleteMessage},
 		{post, api + "/messages/:/:/retry", b.handleReplay},
@@ -45,6 +55,7 @@ func (b *Broker) table() []route {
 		{get, api + "/resources/queues/:", b.handleQueue},
 		{get, api + "/resources/queues/:/depth", b.handleDepth},
 		{del, api + "/resources/queues/:", b.handleDeleteQueue},
+		{get, api + "/resources/overview", b.handleOverview},
 		{get, api + "/resources/namespaces", b.handleNamespaces},
 		{get, api + "/resources/tasks", b.handleTasks},
 
@@ -60,5 +71,15 @@ func (b *Broker) table() []route {
 		{get, api + "/traces/names", b.handleTraceNames},
 		{get, api + "/traces/by-name/:", b.handleTracesByName},
 		{get, api + "/traces/:/:", b.handleTraces},
+	}
+}
+
+// served counts requests by what they do.
+type served struct{ push, pop, ack atomic.Uint64 }
+
+func counted(n *atomic.Uint64, serve handler) handler {
+	return func(w http.ResponseWriter, r *http.Request, p params) {
+		n.Add(1)
+		serve(w, r, p)
 	}
 }
