@@ -32,7 +32,7 @@ func (b *Broker) readClaims(req *popRequest, d delivery) ([]byte, error) {
 			b.shorten(d.lease, cl, to)
 		}
 	}
-	return w.finish(), nil
+	return w.finish(req), nil
 }
 
 // writeClaim writes the messages of one claim and returns where it had to stop.
@@ -161,9 +161,14 @@ func (w *popWriter) message(m message, stamp string, offset uint64) {
 	w.buf = append(strconv.AppendUint(w.buf, offset, 10), '}')
 }
 
-func (w *popWriter) finish() []byte {
+func (w *popWriter) finish(req *popRequest) []byte {
 	w.buf = append(w.buf, `],"partitionsClaimed":`...)
 	w.buf = strconv.AppendInt(w.buf, w.claims, 10)
+	if req.autopilot {
+		var o jsonObject
+		o.num("partitions", int64(req.partitions)).num("batch", count(req.batch)).num("waitMs", autoPause.Milliseconds())
+		w.buf = append(append(w.buf, `,"autopilot":`...), o.bytes()...)
+	}
 	return append(w.buf, '}')
 }
 

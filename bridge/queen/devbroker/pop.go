@@ -19,6 +19,7 @@ type popRequest struct {
 	scope      scope // of a discovery; its group is the pop's
 	batch      uint64
 	partitions int
+	autopilot  bool // the broker chose one of the two, and says so
 	wait       bool
 	timeout    time.Duration
 	lease      int64 // seconds; 0: the queue's
@@ -33,17 +34,18 @@ type popRequest struct {
 const (
 	defaultBatch   = 200
 	defaultTimeout = 30 * time.Second
-	autoPartitions = 10 // what autopilot picks for partitions that were not sent
+	autoPartitions = 10                     // what autopilot picks for partitions that were not sent
+	autoPause      = 100 * time.Millisecond // what it advises between empty pops
 )
 
 // parsePop reads the query of a pop.
 func parsePop(q url.Values) (r popRequest, err error) {
 	p := queryReader{values: q}
 	r.batch = uint64(max(p.number("batch", defaultBatch), 1))
-	autopilot := p.boolean("autopilot")
 	partitions := int64(1)
-	if autopilot {
+	if p.boolean("autopilot") {
 		partitions = autoPartitions
+		r.autopilot = !q.Has("batch") || !q.Has("partitions")
 	}
 	r.partitions = int(p.number("partitions", partitions))
 	if r.partitions <= 0 {
