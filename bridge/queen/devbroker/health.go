@@ -75,12 +75,17 @@ func (b *Broker) handleMetrics(w http.ResponseWriter, _ *http.Request, _ params)
 	g := b.gauges()
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
-	var requests, messages, memory, out jsonObject
-	requests.num("total", int64(g.requests))
-	messages.num("total", int64(g.pushed)).num("delivered", int64(g.popped)).num("completed", int64(g.acked))
-	memory.num("rss", int64(mem.Sys)).num("heap", int64(mem.HeapAlloc))
-	out.num("uptime", int64(time.Since(b.started)/time.Second)).raw("requests", string(requests.bytes()))
+	seconds := time.Since(b.started).Seconds()
+	var requests, messages, memory, cpu, database, out jsonObject
+	requests.num("total", count(g.requests)).raw("rate", perSecond(g.requests, seconds))
+	messages.num("total", count(g.pushed)).num("delivered", count(g.popped)).num("completed", count(g.acked))
+	messages.raw("rate", perSecond(g.pushed, seconds))
+	memory.num("rss", count(mem.Sys)).num("heapTotal", count(mem.HeapSys)).num("heapUsed", count(mem.HeapAlloc))
+	cpu.num("user", 0).num("system", 0)                                             // 1.3.0 has no figures here either
+	database.num("poolSize", 0).num("idleConnections", 0).num("waitingRequests", 0) // there is no pool
+	out.num("uptime", int64(seconds)).raw("requests", string(requests.bytes()))
 	out.raw("messages", string(messages.bytes())).raw("memory", string(memory.bytes()))
+	out.raw("cpu", string(cpu.bytes())).raw("database", string(database.bytes()))
 	out.num("queues", int64(g.queues)).num("partitions", int64(g.partitions))
 	out.num("timers", int64(g.timers)).num("deadLetters", int64(g.dead))
 	answer(w, http.StatusOK, out.bytes())
