@@ -227,6 +227,22 @@ func TestFlushWaitsForWhatCameBefore(t *testing.T) {
 	})
 }
 
+func TestFlushDoesNotWaitForWhatExpired(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{before: held(nil)}
+		c := crowd{Buffer: atOnce(t, s, queen.BufferConfig{MaxPending: 2})}
+		for i := range 4 { // one in flight, one waiting, two blocked
+			c.submit(fmt.Sprint(i), "p")
+		}
+		start := time.Now()
+		if err := c.Flush(t.Context()); err != nil || time.Since(start) != 5*time.Second {
+			t.Errorf("Flush() = %v after %v, want nil after 5s", err, time.Since(start))
+		}
+		c.check(t, queen.BundleExpired)
+	})
+}
+
 func TestFlushGivesUpWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -254,6 +270,11 @@ func TestCloseFlushesForThirtySecondsAndSaysWhatIsLeft(t *testing.T) {
 		go func() { blocked <- b.Add(t.Context(), item("4", "p")) }()
 		synctest.Wait()
 		start := time.Now()
+		time.AfterFunc(time.Second, func() { // it takes nothing new while it flushes
+			if err := b.Add(t.Context(), item("late", "p")); !errors.Is(err, queen.ErrBufferClosed) {
+				t.Errorf("Add() during Close() = %v, want ErrBufferClosed", err)
+			}
+		})
 		err := b.Close(t.Context())
 		var unstored *queen.UnstoredError
 		if !errors.As(err, &unstored) || unstored.Items != 4 || unstored.Queue != "q" {

@@ -239,24 +239,36 @@ func TestAnItemQueenNeverTakesDoesNotFailItsNeighbours(t *testing.T) {
 func TestHalvesKeepTheOrderOfAPartition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
+		leave := make(chan struct{})
+		block, left := held(leave), false
 		s := &shelf{}
-		s.before = func(_ context.Context, items []queen.Item) error {
-			if slices.Contains(idsOf(items), "poison") {
+		s.before = func(ctx context.Context, items []queen.Item) error {
+			ids := idsOf(items)
+			switch {
+			case ids[0] == "first":
+				return block(ctx, items)
+			case slices.Contains(ids, "poison"):
 				return &queen.StatusError{Status: 400}
-			}
-			if len(items) == 2 && items[0].TransactionID == "000" && time.Since(start) < time.Second {
+			case ids[0] == "000" && !left:
+				left = true
 				return errAway
 			}
 			return nil
 		}
-		b := atOnce(t, s, queen.BufferConfig{})
-		r := b.Submit(bundle(item("000", "p"), item("001", "p"), item("002", "p"), item("poison", "other")), time.Time{})
-		if r != queen.BundleRefused {
-			t.Errorf("result %d, want refused", r)
+		c := crowd{Buffer: atOnce(t, s, queen.BufferConfig{})}
+		c.submit("first", "p0")
+		for _, id := range numbered("", 3) {
+			c.submit(id, "p")
 		}
-		if got := s.stored(); !slices.IsSorted(got) {
-			t.Errorf("stored %v, want no item before an earlier one of its partition", got)
+		poison := c.submit("poison", "other")
+		c.results = c.results[:len(c.results)-1]
+		close(leave)
+		c.check(t, queen.BundleStored)
+		if *poison != queen.BundleRefused || !left {
+			t.Errorf("poison: result %d, want refused", *poison)
+		}
+		if diff := cmp.Diff([]string{"first", "000", "001", "002"}, s.stored()); diff != "" {
+			t.Errorf("stored (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -66,6 +66,55 @@ func TestASecondPushFliesOnlyWithAFullBatchAndOtherPartitions(t *testing.T) {
 	})
 }
 
+// A backlog flies in full pushes side by side.
+func TestABacklogFliesSideBySide(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		leave, away := make(chan struct{}), true
+		block := held(leave)
+		s := &shelf{}
+		s.before = func(ctx context.Context, items []queen.Item) error {
+			if away {
+				away = false
+				return errAway
+			}
+			return block(ctx, items)
+		}
+		c := crowd{Buffer: atOnce(t, s, queen.BufferConfig{MaxItems: 3})}
+		for i := range 8 {
+			c.submit(fmt.Sprint(i), fmt.Sprint("p", i))
+		}
+		time.Sleep(time.Second)
+		if diff := cmp.Diff([]int{1, 3, 3}, s.sizes()); diff != "" {
+			t.Errorf("batch sizes (-want +got):\n%s", diff)
+		}
+		close(leave)
+		c.check(t, queen.BundleStored)
+	})
+}
+
+// A bundle that waits for one of its partitions is not overtaken in the
+// others.
+func TestABundleThatWaitsBarsItsPartitions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		leave := make(chan struct{})
+		s := &shelf{before: held(leave)}
+		c := crowd{Buffer: atOnce(t, s, queen.BufferConfig{MaxItems: 2})}
+		c.submit("first", "p1")
+		c.wg.Go(func() { c.Submit(bundle(item("a1", "p1"), item("a2", "p2")), time.Time{}) })
+		synctest.Wait()
+		c.submit("b2", "p2")
+		c.submit("b3", "p3")
+		c.submit("b4", "p4")
+		if diff := cmp.Diff([]string{"b3", "b4"}, s.push(1)); diff != "" {
+			t.Errorf("second push (-want +got):\n%s", diff)
+		}
+		close(leave)
+		c.check(t, queen.BundleStored)
+	})
+}
+
 func TestABatchIsFullByBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -291,6 +291,24 @@ func TestUnreachableNodeIsReplacedAtOnce(t *testing.T) {
 	}
 }
 
+// The first node that answers again is the one to use.
+func TestANodeThatAnswersIsUpAgain(t *testing.T) {
+	t.Parallel()
+	nodes, c := newCluster(t, queen.StrategyRoundRobin)
+	nodes.set("dial", "a", "b", "c")
+	_ = pop(t, c)
+	nodes.set("", "a", "b", "c")
+	nodes.take()
+	for range 3 {
+		if err := pop(t, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if asked := nodes.take(); len(slices.Compact(asked)) != 1 {
+		t.Errorf("asked %v; want the node that answered", asked)
+	}
+}
+
 func TestLeasesStayWithTheirNode(t *testing.T) {
 	t.Parallel()
 	for _, strategy := range []queen.Strategy{queen.StrategyAffinity, queen.StrategyRoundRobin, queen.StrategySession} {

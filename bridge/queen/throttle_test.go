@@ -148,6 +148,22 @@ func TestALongPollWaitsOutTooManyRequestsWithoutEnd(t *testing.T) {
 	})
 }
 
+// However long the broker asks to wait, a poll looks again within a minute.
+func TestALongPollDoesNotSleepForHours(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &limited{times: 3, after: "3600"}
+		r := popRequest()
+		r.Wait = 30 * time.Second
+		if _, err := throttled(t, l).Pop(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range l.waits() {
+			about(t, "Retry-After", w, time.Minute)
+		}
+	})
+}
+
 // Who holds leases decides himself how long to wait.
 func TestATransactionShowsTooManyRequestsAtOnce(t *testing.T) {
 	t.Parallel()
