@@ -42,3 +42,7 @@ func editDistance(a, b string) int {
 	}
 	return rows[len(a)][len(b)]
 }
+
+// Nearest is the known word that was probably meant by word, "" where none is
+// near.
+func Nearest(word string, known []string) string { return nearest(word, known) }

@@ -1,0 +1,50 @@
+// Package filter compiles and evaluates the expressions of routes: which
+// events a route wants. What becomes of an event that is not wanted, or whose
+// evaluation fails, is left to the dispatcher; where an expression was written
+// to the one who read the configuration. It is the only package that knows CEL.
+//
+// # What an expression knows
+//
+// One thing, the event (config.md):
+//
+//	event.id       string       the transaction id
+//	event.type     string       "" where the source knows none
+//	event.source   string
+//	event.time     timestamp    when it was received
+//	event.method   string
+//	event.path     string
+//	event.query    map          name to value; repeated values joined with ","
+//	event.headers  map          name in lower case to value; repeated ones joined with ","
+//	event.body     anything     the parsed JSON, else a string, else bytes
+//
+// A message that is no event of ours has its transaction id as id, its
+// creation time as time and its JSON as body; the rest is empty.
+//
+// The language is the Common Expression Language with its standard functions
+// and macros, optional values (event.body.?pull_request.?merged.orValue(false))
+// and those string functions whose result is no longer than what they read
+// (lowerAscii, split, substring, trim and so on).
+//
+// # Numbers
+//
+// JSON numbers without fraction and exponent stay exact: int where they fit 64
+// bits, else uint. Larger ones, and those with fraction or exponent, are
+// doubles, the nearest there is (infinite where there is none): two ids above
+// 18446744073709551615 that differ only in their last digits compare as equal.
+// Numbers of different types compare by value. Of names that stand twice in an
+// object the last counts; what is no Unicode in a string becomes U+FFFD.
+//
+// # Promises
+//
+//   - A filter's result is true or false: the rest does not compile, or is an
+//     error where only the event tells.
+//   - What an expression names is checked when it is compiled; problems say
+//     where and, for a typing error, what was meant.
+//   - Only what an expression reads is decoded, and only when it is reached:
+//     event.type == "push" && event.body.ref == "refs/heads/main" looks at no
+//     body of another type.
+//   - An evaluation is bounded in steps and in what is decoded, and stops when
+//     its context ends.
+//   - No error holds a part of an event's body, headers or query.
+//   - A Filter may be used by many goroutines at once.
+package filter
