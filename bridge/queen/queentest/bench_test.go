@@ -1,0 +1,189 @@
+package queentest_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge/queen/devbroker"
+)
+
+// BenchmarkBroker measures the embedded broker on disk, over a socket and with
+// its answers durable, and beside it a real Queen where QUEEN_REAL_URL names
+// one (bridge/queen/queentest/real.sh run go test -run '^$' -bench Broker …).
+// Both are driven by the same client; a row of the real one is the baseline of
+// the same row of the embedded one.
+func BenchmarkBroker(b *testing.B) {
+	b.Run("embedded", func(b *testing.B) {
+		broker, err := devbroker.Open(devbroker.Config{Dir: b.TempDir()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer func() { _ = broker.Close() }()
+		server := httptest.NewServer(broker)
+		defer server.Close()
+		benchBroker(b, server.URL)
+	})
+	if url := os.Getenv("QUEEN_REAL_URL"); url != "" {
+		b.Run("real", func(b *testing.B) { benchBroker(b, url) })
+	}
+}
+
+// row is one shape of pushes (queen-contract.md §16).
+type row struct{ items, partitions, flights int }
+
+var rows = []row{
+	{1, 1, 16}, {10, 1, 16}, {100, 1, 16}, {100, 16, 16}, {100, 64, 16},
+	{64, 1, 1}, {16, 1, 4}, {4, 1, 16},
+}
+
+func benchBroker(b *testing.B, url string) {
+	client, err := queen.New(queen.Config{URLs: []string{url}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer client.Close()
+	for _, r := range rows {
+		b.Run(fmt.Sprintf("push/items=%d/partitions=%d/flights=%d", r.items, r.partitions, r.flights), func(b *testing.B) {
+			benchPush(b, client, r)
+		})
+	}
+	for _, batch := range []int{1, 10, 100} {
+		b.Run(fmt.Sprintf("consume/batch=%d/flights=16", batch), func(b *testing.B) { benchConsume(b, client, batch) })
+	}
+}
+
+// pad makes a payload of 1 KiB.
+var pad = fmt.Sprintf(`{"pad":%q}`, slices.Repeat([]byte{'x'}, 1000))
+
+// push makes the items of one push; n tells the pushes of a run apart.
+func (r row) push(queueName string, n int64) []queen.Item {
+	items := make([]queen.Item, r.items)
+	for i := range items {
+		items[i] = queen.Item{
+			Queue: queueName, Partition: strconv.Itoa((int(n) + i) % max(r.partitions, 1)),
+			TransactionID: fmt.Sprintf("%d-%d", n, i), Payload: []byte(pad),
+		}
+	}
+	return items
+}
+
+func benchPush(b *testing.B, client *queen.Client, r row) {
+	name := "bench-" + rand.Text()
+	if r.partitions == 1 { // every flight has a partition of its own, as lanes do
+		r.partitions = 0
+	}
+	var n atomic.Int64
+	var mu sync.Mutex
+	var took []time.Duration
+	b.ResetTimer()
+	inFlights(r.flights, func(flight int) {
+		for {
+			at := n.Add(1)
+			if at > int64(b.N) {
+				return
+			}
+			items := r.push(name, at)
+			if r.partitions == 0 {
+				for i := range items {
+					items[i].Partition = strconv.Itoa(flight)
+				}
+			}
+			begun := time.Now()
+			verdicts, err := client.Push(b.Context(), items)
+			if err != nil || verdicts[0].Status != queen.PushQueued {
+				b.Errorf("push: %v %v", verdicts, err)
+				return
+			}
+			mu.Lock()
+			took = append(took, time.Since(begun))
+			mu.Unlock()
+		}
+	})
+	report(b, b.N*r.items, took)
+}
+
+func benchConsume(b *testing.B, client *queen.Client, batch int) {
+	name := "bench-" + rand.Text()
+	total := b.N * batch
+	fill(b, client, name, total)
+	var left atomic.Int64
+	left.Store(int64(total))
+	var mu sync.Mutex
+	var took []time.Duration
+	ctx, all := context.WithCancel(b.Context()) // ends the polls that wait when nothing is left
+	defer all()
+	b.ResetTimer()
+	inFlights(16, func(int) {
+		for ctx.Err() == nil {
+			begun := time.Now()
+			popped, err := client.Pop(ctx, queen.PopRequest{
+				Queue: name, Group: "g", Batch: batch, Partitions: 1, Lease: time.Minute, SubscriptionMode: "all", Wait: time.Second,
+			})
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			if len(popped.Messages) == 0 {
+				continue
+			}
+			acks := make([]queen.Ack, len(popped.Messages))
+			for i, m := range popped.Messages {
+				acks[i] = queen.Ack{TransactionID: m.TransactionID, PartitionID: m.PartitionID, Lease: popped.Lease, Status: queen.AckCompleted}
+			}
+			if _, err := client.AckBatch(b.Context(), acks); err != nil {
+				b.Error(err)
+				return
+			}
+			if left.Add(-int64(len(acks))) <= 0 {
+				all()
+			}
+			mu.Lock()
+			took = append(took, time.Since(begun))
+			mu.Unlock()
+		}
+	})
+	report(b, total, took)
+}
+
+// fill pushes total messages over 16 partitions.
+func fill(b *testing.B, client *queen.Client, name string, total int) {
+	b.Helper()
+	for n := 0; n*100 < total; n++ {
+		r := row{items: min(100, total-n*100), partitions: 16}
+		if _, err := client.Push(b.Context(), r.push(name, int64(n))); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func inFlights(n int, run func(flight int)) {
+	var wg sync.WaitGroup
+	for flight := range n {
+		wg.Go(func() { run(flight) })
+	}
+	wg.Wait()
+}
+
+func report(b *testing.B, items int, took []time.Duration) {
+	b.Helper()
+	b.StopTimer()
+	slices.Sort(took)
+	b.ReportMetric(float64(items)/b.Elapsed().Seconds(), "items/s")
+	if len(took) > 0 {
+		b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+		b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+	}
+}
