@@ -237,6 +237,9 @@ func (x *exchange) unproven(p reply) reply {
 func (x *exchange) store(name string) reply {
 	s, g := x.source, x.bundle
 	deadline := s.deadline(x.start, time.Now(), x.server.enqueueTimeout)
+	if end, ok := x.context.Request().Context().Deadline(); ok && end.Before(deadline) {
+		deadline = end // of whoever runs the handler: a function has so long to live
+	}
 	result := x.server.batcher.buffers[name].Submit(g, deadline)
 	if result != queen.BundleStored && (result != queen.BundleSpooled || !x.server.batcher.acceptBuffered) {
 		return x.notStored(g, result)

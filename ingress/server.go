@@ -158,7 +158,8 @@ func ipExtractor(proxies []string) (echo.IPExtractor, error) {
 
 // Handler serves the sources at /in/<source> and /in/<source>/; every other
 // path is the same short 404. It applies the limits that a handler can; those
-// of the connection (header size and time, contradicting lengths) are Run's.
+// of the connection (header size and time, contradicting lengths) are Run's. A
+// deadline of the request's context bounds the wait for Queen, too.
 func (s *Server) Handler() http.Handler { return s.echo }
 
 // Run serves listener until ctx ends, then refuses new requests, finishes
