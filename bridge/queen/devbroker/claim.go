@@ -74,7 +74,11 @@ func (b *Broker) claimPinned(d *delivery, g *group, req *popRequest, now micros)
 	if p == nil {
 		return
 	}
-	if c := p.cursor(g); b.claimable(c, now) {
+	c := p.cursor(g)
+	if !c.there() {
+		b.seedAlone(c, req)
+	}
+	if b.claimable(c, now) {
 		b.take(d, c, req, req.batch, now)
 	}
 }

@@ -76,14 +76,18 @@ func (b *Broker) groupJSON(g *group) []byte {
 	if g.all {
 		mode = "all"
 	}
+	created, since := g.created.zoned(), g.since.zoned()
+	if !g.subscribed() {
+		mode, created, since = "", "", ""
+	}
 	members := int64(len(cursors))
 	var o jsonObject
 	o.str("name", g.name).str("state", state).raw("topics", jsonStrings([]string{g.queue.name}))
 	o.num("members", members).str("storage", "segments").num("totalLag", lag).str("queueName", g.queue.name)
 	o.flag("conflation", false).num("maxTimeLag", behind).num("partitionCursors", members)
-	o.str("subscriptionMode", mode).num("partitionsWithLag", lagging)
-	o.str("subscriptionCreatedAt", g.created.zoned())
-	return o.str("subscriptionTimestamp", g.since.zoned()).bytes()
+	o.strOrNull("subscriptionMode", mode).num("partitionsWithLag", lagging)
+	o.strOrNull("subscriptionCreatedAt", created)
+	return o.strOrNull("subscriptionTimestamp", since).bytes()
 }
 
 // handleGroups is GET /api/v1/consumer-groups.
@@ -92,7 +96,9 @@ func (b *Broker) handleGroups(w http.ResponseWriter, _ *http.Request, _ params) 
 	err := b.view(func() {
 		for _, q := range b.sortedQueues() {
 			for _, g := range q.groups {
-				rows = append(rows, b.groupJSON(g))
+				if g.subscribed() || len(g.lanes()) > 0 {
+					rows = append(rows, b.groupJSON(g))
+				}
 			}
 		}
 	})
@@ -114,12 +120,14 @@ func (b *Broker) handleGroup(w http.ResponseWriter, r *http.Request, p params) {
 	err := b.view(func() {
 		for _, q := range b.sortedQueues() {
 			g := q.group(p[0])
-			if g == nil {
-				continue
-			}
 			var rows [][]byte
-			for _, c := range g.lanes() {
-				rows = append(rows, b.laneJSON(b.laneOf(c)))
+			if g != nil {
+				for _, c := range g.lanes() {
+					rows = append(rows, b.laneJSON(b.laneOf(c)))
+				}
+			}
+			if len(rows) == 0 {
+				continue
 			}
 			var one jsonObject
 			o.member(q.name, one.flag("conflation", false).raw("partitions", jsonList(rows)).bytes())

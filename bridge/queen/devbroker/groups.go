@@ -23,7 +23,7 @@ func (b *Broker) handleDeleteGroup(w http.ResponseWriter, r *http.Request, p par
 				continue
 			}
 			deleted += int64(len(g.lanes()))
-			if whole {
+			if whole || !g.subscribed() {
 				b.deleteGroup(g)
 			} else {
 				b.beginAnew(g)
@@ -84,7 +84,7 @@ func (b *Broker) handleSubscription(w http.ResponseWriter, r *http.Request, p pa
 	rows := int64(0)
 	err = b.update(func() {
 		for _, q := range b.sortedQueues() {
-			if g := q.group(p[0]); g != nil {
+			if g := q.group(p[0]); g != nil && g.subscribed() {
 				b.subscribeFrom(g, microsOf(since))
 				rows++
 			}
@@ -227,7 +227,8 @@ func (b *Broker) seek(q *queue, p params, target seekTarget) (moved int64) {
 	}
 	g := q.group(p[0])
 	if g == nil {
-		g = b.contact(q, &popRequest{scope: scope{group: p[0]}, mode: "all", arrived: b.now()})
+		g = b.addGroup(q, p[0])
+		b.noteGroup(g)
 	}
 	now := b.now()
 	for _, part := range q.order {

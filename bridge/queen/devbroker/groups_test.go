@@ -1,6 +1,7 @@
 package devbroker_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,7 +92,7 @@ func TestSubscriptionTime(t *testing.T) {
 	a := open(t, devbroker.Config{Dir: dir})
 	a.push("q", "p1", "a")
 	a.push("q", "p2", "b")
-	a.pop("/queue/q/partition/p1", "g", "")
+	a.pop("/queue/q", "g", "partitions=1")
 	subscribe := func(body string) reply {
 		return a.do("POST", "/api/v1/consumer-groups/g/subscription", body)
 	}
@@ -194,5 +195,47 @@ func TestTraces(t *testing.T) {
 	}
 	if n := list("names"); n != 2 {
 		t.Errorf("%d names, want 2", n)
+	}
+}
+
+// A pinned pop and a seek make a group known where they are; the first pop of
+// the queue gives it a subscription, and a place everywhere else (measured
+// 1.3.0).
+func TestPinnedContact(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a := open(t, devbroker.Config{Dir: dir})
+	for _, p := range []string{"p1", "p2", "p3"} {
+		a.push("q", p, "old "+p)
+	}
+	get := func(path, mode string) string {
+		r := a.do("GET", "/api/v1/pop/queue/q"+path+"?consumerGroup=g&batch=9&partitions=9&subscriptionMode="+mode, nil)
+		if r.status == 204 {
+			return ""
+		}
+		var ids []string
+		for _, m := range r.json(t).(obj)["messages"].([]any) {
+			ids = append(ids, m.(obj)["transactionId"].(string))
+		}
+		return strings.Join(ids, ", ")
+	}
+	if got := get("/partition/p1", "new") + get("/partition/none", "new"); got != "" {
+		t.Errorf("pinned, new: %q", got)
+	}
+	a.do("POST", "/api/v1/consumer-groups/g/queues/q/partitions/p2/seek", obj{"toEnd": true})
+	row := a.do("GET", "/api/v1/consumer-groups", nil)
+	row.has(t, "0.members", num(2))
+	row.has(t, "0.subscriptionMode", nil)
+	if r := a.do("POST", "/api/v1/consumer-groups/g/subscription", obj{"subscriptionTimestamp": "now"}); r.status != 500 {
+		t.Errorf("subscription now = %d", r.status)
+	}
+	a = crash(t, dir)
+	a.push("q", "p1", "new p1")
+	if got := get("", "all"); got != "new p1, old p3" && got != "old p3, new p1" {
+		t.Errorf("the queue, all: %q", got)
+	}
+	a.do("GET", "/api/v1/consumer-groups", nil).has(t, "0.subscriptionMode", "all")
+	if got := get("/partition/p1", "all"); got != "" {
+		t.Errorf("pinned again: %q", got)
 	}
 }

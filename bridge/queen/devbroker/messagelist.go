@@ -159,9 +159,11 @@ func modeJSON(parts []*partition) string {
 	groups, queueModeSeen := map[string]bool{}, false
 	for _, p := range parts {
 		for _, c := range p.cursors {
-			if c.group.name == queueMode {
+			switch {
+			case !c.there():
+			case c.group.name == queueMode:
 				queueModeSeen = true
-			} else {
+			default:
 				groups[c.group.name] = true
 			}
 		}

@@ -133,6 +133,9 @@ func shownPayload(m message) string {
 func (b *Broker) statusOf(f found) (status string, consumed, groups int64) {
 	now, held, done := b.now(), false, false
 	for _, c := range f.part.cursors {
+		if !c.there() {
+			continue
+		}
 		past := f.offset < c.position()
 		held = held || c.leased(now)
 		if c.group.name == queueMode {
@@ -161,6 +164,9 @@ func (b *Broker) consumersJSON(f found) string {
 	now := b.now()
 	var rows [][]byte
 	for _, c := range f.part.cursors {
+		if !c.there() {
+			continue
+		}
 		consumed, lease := f.offset < c.position(), "null"
 		if !consumed && c.leased(now) {
 			lease = string(appendString(nil, c.until.zoned()))

@@ -59,9 +59,9 @@ type queue struct {
 type group struct {
 	queue   *queue
 	name    string
-	all     bool   // subscription mode
-	since   micros // subscription time; 0 with all
-	created micros
+	all     bool          // subscription mode
+	since   micros        // subscription time; 0 with all
+	created micros        // 0: known in some partitions only, without a subscription
 	ready   fifo[*cursor] // partitions that may have something to claim
 	waiting list.List     // parked queue-scoped pops
 	pinned  map[string]*list.List
@@ -121,6 +121,14 @@ func (q *queue) group(name string) *group {
 	return nil
 }
 
+// subscribed says whether the group has a subscription: it has popped the
+// queue, and not only a partition of it.
+func (g *group) subscribed() bool { return g.created != 0 }
+
+// there says whether the cursor counts: a group without a subscription has
+// none but in the partitions it was in.
+func (c *cursor) there() bool { return c.known || c.group.subscribed() }
+
 func (p *partition) cursor(g *group) *cursor {
 	for _, c := range p.cursors {
 		if c.group == g {
@@ -140,12 +148,14 @@ func (p *partition) addCursor(g *group, next uint64) *cursor {
 // consumed is the offset below which every group is done; 0 while no group
 // reads the queue.
 func (p *partition) consumed() uint64 {
-	if len(p.cursors) == 0 {
-		return 0
-	}
-	lowest := p.next
+	lowest, read := p.next, false
 	for _, c := range p.cursors {
-		lowest = min(lowest, c.position())
+		if c.there() {
+			lowest, read = min(lowest, c.position()), true
+		}
+	}
+	if !read {
+		return 0
 	}
 	return lowest
 }

@@ -6,36 +6,62 @@ import (
 )
 
 // contact returns the group of a pop on a queue, making it on first contact:
-// from then on its subscription is fixed (queen-contract.md §4).
+// from then on its subscription is fixed (queen-contract.md §4). A pinned pop
+// is a contact with its partition alone (measured 1.3.0).
 func (b *Broker) contact(q *queue, req *popRequest) *group {
-	if g := q.group(req.scope.group); g != nil {
-		return g
+	g := q.group(req.scope.group)
+	if g == nil {
+		g = b.addGroup(q, req.scope.group)
 	}
-	now := b.now()
-	g := &group{queue: q, name: req.scope.group, created: now}
-	g.all, g.since = subscription(req)
-	q.groups = append(q.groups, g)
-	for _, p := range q.order {
-		b.seed(p, g, req.arrived)
+	if !req.pinned && !g.subscribed() {
+		b.subscribe(g, req)
 	}
-	b.noteGroup(g)
 	return g
 }
 
-// seed gives a new group its place in a partition there already is.
-func (b *Broker) seed(p *partition, g *group, arrived micros) {
-	var next uint64
-	switch {
-	case g.all: // from the first there is
-	case g.since == arrived && p.lastPush <= arrived:
-		next = p.next // what there was before the group's first pop
-	case g.since > p.lastPush:
-		next = p.next
-	default:
-		next = b.firstSince(p, g.since)
+func (b *Broker) addGroup(q *queue, name string) *group {
+	g := &group{queue: q, name: name}
+	q.groups = append(q.groups, g)
+	for _, p := range q.order {
+		p.addCursor(g, 0)
 	}
-	c := p.addCursor(g, next)
-	if next > 0 {
+	return g
+}
+
+// subscribe fixes where a group begins; where it has been already it stays.
+func (b *Broker) subscribe(g *group, req *popRequest) {
+	g.created = b.now()
+	g.all, g.since = subscription(req)
+	for _, p := range g.queue.order {
+		if c := p.cursor(g); !c.known {
+			b.seed(c, g.all, g.since, req.arrived)
+		}
+	}
+	b.noteGroup(g)
+}
+
+// seedAlone gives a group that has no subscription its place in the one
+// partition that a pinned pop names.
+func (b *Broker) seedAlone(c *cursor, req *popRequest) {
+	all, since := subscription(req)
+	b.seed(c, all, since, req.arrived)
+	b.noteCursor(c)
+	b.noteGroup(c.group)
+}
+
+// seed gives a group its place in a partition there already is.
+func (b *Broker) seed(c *cursor, all bool, since, arrived micros) {
+	p := c.part
+	switch {
+	case all: // from the first there is
+	case since == arrived && p.lastPush <= arrived:
+		c.next = p.next // what there was before the group's first pop
+	case since > p.lastPush:
+		c.next = p.next
+	default:
+		c.next = b.firstSince(p, since)
+	}
+	if c.next > 0 {
 		b.noteCursor(c)
 	}
 	b.release(c, b.now())

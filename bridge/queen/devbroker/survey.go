@@ -69,8 +69,12 @@ func (s *survey) ofQueue(q *queue) (t tally) {
 // mode decides where there is no other group; with none at all nothing is
 // consumed.
 func (p *partition) floor() uint64 {
-	lowest, named := p.next, false
+	lowest, named, read := p.next, false, false
 	for _, c := range p.cursors {
+		if !c.there() {
+			continue
+		}
+		read = true
 		switch {
 		case c.group.name != queueMode && !named:
 			lowest, named = c.position(), true
@@ -80,7 +84,7 @@ func (p *partition) floor() uint64 {
 			lowest = c.position()
 		}
 	}
-	if len(p.cursors) == 0 {
+	if !read {
 		return p.first
 	}
 	return lowest
