@@ -97,3 +97,18 @@ async def consume_new(k: Kit) -> None:
 
 async def contacted(k: Kit, q: str) -> bool:
     return any(g["queueName"] == q for g in await k.queen.admin.list_consumer_groups())
+
+
+@case("subscribe/PinnedPopIsAContactWithItsPartition")
+async def pinned_contact(k: Kit) -> None:
+    """A group that popped partitions only has its first contact with the
+    queue still before it."""
+    q, g = await k.queue(), k.name("g")
+    for p in ["p1", "p2"]:
+        await k.push(q, "old " + p, partition=p)
+    await k.none(q, group=g, mode="new", partition="p1")
+    rows = [r for r in await k.queen.admin.list_consumer_groups() if r["name"] == g]
+    same("group", rows, [{"members": 1, "subscriptionMode": None, "subscriptionTimestamp": None}])
+    await k.pop(q, ["old p2"], group=g, mode="all", partitions=5)
+    await k.push(q, "new p1", partition="p1")
+    await k.pop(q, ["new p1"], group=g, mode="all", partitions=5)
