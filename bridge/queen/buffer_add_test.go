@@ -230,9 +230,9 @@ func TestFlushWaitsForWhatCameBefore(t *testing.T) {
 func TestFlushDoesNotWaitForWhatExpired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{before: held(nil)}
-		c := crowd{Buffer: atOnce(t, s, queen.BufferConfig{MaxPending: 2})}
-		for i := range 4 { // one in flight, one waiting, two blocked
+		s := &shelf{before: awayFor(time.Hour, errAway)}
+		c := crowd{Buffer: newBuffer(t, s, queen.BufferConfig{Linger: -1, RetryEvery: time.Minute, MaxPending: 2})}
+		for i := range 4 { // two wait, two are blocked
 			c.submit(fmt.Sprint(i), "p")
 		}
 		start := time.Now()

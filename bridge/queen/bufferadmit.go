@@ -98,7 +98,6 @@ func (b *Buffer) withdraw(g *Bundle) bool {
 	g.state = outside
 	b.promote() // smaller ones may have waited behind it
 	b.pump(time.Now())
-	b.checkFlushes()
 	return true
 }
 
