@@ -29,6 +29,8 @@ type item struct {
 	d        bridge.Delivery
 	state    itemState
 	called   bool
+	retried  bool // it moved before: a retry, a redrive
+	filtered bool // the route's filter does not want it
 	out      bridge.Outcome
 	since    time.Time // when the call began, then when out was decided
 	deadline time.Time // of the call
@@ -100,14 +102,13 @@ func (r *route) newPart(messages []queen.Message, queue string, l *lease) *part 
 		it := &items[i]
 		it.msg, it.since = &messages[i], now
 		p.items[i] = it
-		var envelope bool
-		it.d, envelope, it.out = r.read(it.msg, queue)
+		it.d, it.retried, it.out = r.read(it.msg, queue)
 		switch {
 		case r.memo.has(it.msg.ID):
 			it.state = ackOnly
 		case it.out.Kind != "":
 			it.state = decided
-		case envelope:
+		case it.retried:
 			key := bridge.TimerKey(it.d.Lineage, it.d.Hop)
 			if seen[key] {
 				it.state = ackOnly // a second copy shares the first one's outcome
@@ -179,6 +180,14 @@ func (p *part) call(it *item) {
 	event, err := it.d.Event()
 	if err != nil {
 		p.ended(it, undecodable(err))
+		return
+	}
+	switch wanted, err := r.wanted(it, &event); {
+	case err != nil:
+		p.ended(it, unfilterable(err))
+		return
+	case !wanted:
+		p.skip(it)
 		return
 	}
 	resp, err := p.callInSlot(it, &event)

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/filter"
 	"github.com/queenbridge/queenbridge/bridge/queen"
 )
 
@@ -92,6 +93,7 @@ type route struct {
 	retryQueue string
 	target     *target
 	policy     bridge.Policy
+	filter     *filter.Filter // nil: every event is wanted
 	timeout    time.Duration
 	claim      *claim
 	memo       *memo
@@ -177,12 +179,16 @@ func (d *Dispatcher) newRoute(cfg bridge.Route, t *target) (*route, error) {
 			return nil, fmt.Errorf("route %s: %s", cfg.Name, p)
 		}
 	}
+	wanted, err := newFilter(cfg)
+	if err != nil {
+		return nil, err
+	}
 	limit := t.share.max
 	if cfg.Concurrency > 0 {
 		limit = min(limit, cfg.Concurrency)
 	}
 	r := &route{
-		d: d, cfg: cfg, group: cfg.Group, retryQueue: bridge.RetryQueue(cfg.Name), target: t, policy: policy,
+		d: d, cfg: cfg, group: cfg.Group, retryQueue: bridge.RetryQueue(cfg.Name), target: t, policy: policy, filter: wanted,
 		timeout: attemptTimeout(t.cfg), claim: d.limiter.newClaim(t.share, limit), memo: newMemo(),
 		log: d.log.With(slog.String(keyRoute, cfg.Name), slog.String(keyTarget, t.cfg.Name)),
 		m:   d.m.of(cfg.Name, t.cfg.Name),

@@ -2,12 +2,13 @@
 // calls functions with them: it settles every outcome in Queen, lets failed
 // deliveries come back by durable timers, and ends hopeless ones as dead
 // letters with a reason. How a function is called is left to a Sender
-// (dispatch/httptarget), which outcome an answer has to bridge.Policy, and how
-// Queen is spoken to package bridge/queen.
+// (dispatch/httptarget), which events a route wants to package bridge/filter,
+// which outcome an answer has to bridge.Policy, and how Queen is spoken to
+// package bridge/queen.
 //
 // # One batch
 //
-// pop → decode → attempt → decide → settle. A pop leases the messages of some
+// pop → decode → filter → attempt → decide → settle. A pop leases the messages of some
 // partitions. With ordering none the messages of a partition are called in
 // parallel and settled together once all are decided: a plain ack if all were
 // delivered, else one transaction that acks them all and holds a timer for
@@ -15,6 +16,10 @@
 // called one after the other, and a failing one waits in front of its
 // partition: on the local clock while the delay fits the lease, else by a
 // lease that lasts as long as the delay, so no process needs to remember it.
+//
+// An event that the route's filter does not want is acked and counted, never
+// called; one about which the filter fails becomes a dead letter. The filter is
+// asked once: a retry has passed it, also where the filter was changed since.
 //
 // # Promises
 //

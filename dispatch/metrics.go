@@ -22,6 +22,7 @@ type metrics struct {
 	lost     *prometheus.CounterVec   // route
 	unknown  *prometheus.CounterVec   // route
 	popped   *prometheus.CounterVec   // route
+	filtered *prometheus.CounterVec   // route
 	settles  *prometheus.HistogramVec // kind
 	resends  prometheus.Counter
 }
@@ -36,11 +37,12 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "queenbridge", Subsystem: "dispatch", Name: "in_flight", Help: "Calls under way.",
 		}, []string{"target"}),
-		retries: counter("retries_scheduled_total", "Retries and holds scheduled, as committed.", "route"),
-		dead:    counter("dead_letters_total", "Deliveries that ended as dead letters, as committed.", "route", "class"),
-		lost:    counter("leases_lost_total", "Partitions whose lease was lost before they were settled.", "route"),
-		unknown: counter("unknown_outcomes_total", "Calls that may have run although they failed: timeouts and cut connections.", "route"),
-		popped:  counter("popped_total", "Messages popped.", "route"),
+		retries:  counter("retries_scheduled_total", "Retries and holds scheduled, as committed.", "route"),
+		dead:     counter("dead_letters_total", "Deliveries that ended as dead letters, as committed.", "route", "class"),
+		lost:     counter("leases_lost_total", "Partitions whose lease was lost before they were settled.", "route"),
+		unknown:  counter("unknown_outcomes_total", "Calls that may have run although they failed: timeouts and cut connections.", "route"),
+		popped:   counter("popped_total", "Messages popped.", "route"),
+		filtered: counter("filtered_total", "Events the route's filter did not want, as acked.", "route"),
 		settles: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "queenbridge", Subsystem: "dispatch", Name: "settle_messages",
 			Help: "Messages per settle call.", Buckets: prometheus.ExponentialBuckets(1, 2, 12),
@@ -64,7 +66,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		return nil
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.lost, m.unknown, m.popped, m.settles, m.resends} {
+	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.lost, m.unknown, m.popped, m.filtered, m.settles, m.resends} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -81,6 +83,7 @@ type routeMetrics struct {
 	latency   prometheus.Observer
 	inFlight  prometheus.Gauge
 	popped    prometheus.Counter
+	filtered  prometheus.Counter
 }
 
 func (m *metrics) of(route, target string) routeMetrics {
@@ -90,6 +93,7 @@ func (m *metrics) of(route, target string) routeMetrics {
 		latency:   m.latency.WithLabelValues(route),
 		inFlight:  m.inFlight.WithLabelValues(target),
 		popped:    m.popped.WithLabelValues(route),
+		filtered:  m.filtered.WithLabelValues(route),
 	}
 }
 

@@ -117,7 +117,7 @@ func (o *ordered) step(it *item) bool {
 	var unreadable bridge.Outcome
 	it.d, _, unreadable = o.r.read(it.msg, o.r.cfg.Queue)
 	if o.tally.MessageID == it.msg.ID {
-		it.d.Attempt, it.d.FirstFailed = o.tally.N, o.tally.FirstFailed
+		it.d.Attempt, it.d.FirstFailed, it.retried = o.tally.N, o.tally.FirstFailed, true
 	}
 	event, err := it.d.Event()
 	switch {
@@ -127,6 +127,13 @@ func (o *ordered) step(it *item) bool {
 		return o.bury(it, undecodable(err))
 	case o.r.policy.UsedUp(it.d):
 		return o.bury(it, exhausted(it.d))
+	}
+	switch wanted, err := o.r.wanted(it, &event); {
+	case err != nil:
+		return o.bury(it, unfilterable(err))
+	case !wanted:
+		it.state = ackOnly
+		return o.next(it)
 	}
 	out, err := o.call(it, &event)
 	if err != nil {
@@ -314,7 +321,7 @@ func (o *ordered) plan(dead *item, c *count, now time.Time) *settlement {
 	s.entries = make([]entry, o.at-o.done)
 	for i, it := range o.items[o.done:o.at] {
 		e := &s.entries[i]
-		e.ack, e.messageID = completed(it.msg, o.lease), it.msg.ID
+		e.ack, e.messageID, e.filtered = completed(it.msg, o.lease), it.msg.ID, it.filtered
 		if it == dead {
 			o.r.addDead(e, it.ended(now), it.out, rand.Text())
 		}

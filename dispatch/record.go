@@ -13,6 +13,7 @@ import (
 const (
 	msgAttempted = "delivery attempted"
 	msgDead      = "delivery dead"
+	msgFiltered  = "delivery filtered"
 
 	keyRoute     = "route"
 	keyTarget    = "target"

@@ -60,8 +60,9 @@ type entry struct {
 	timer     *queen.Timer
 	push      *queen.Item
 	// d is the delivery as the rider continues or ends it; nil without one.
-	d      *bridge.Delivery
-	blamed bool // the rider is the dead letter of what Queen refused
+	d        *bridge.Delivery
+	blamed   bool // the rider is the dead letter of what Queen refused
+	filtered bool // acked because the route's filter does not want it
 }
 
 func (e *entry) size() int {
@@ -143,7 +144,7 @@ func (p *part) plan(now time.Time, nonce string) *settlement {
 	s := &settlement{r: p.r, lease: p.lease, whole: true, entries: make([]entry, len(p.items))}
 	for i, it := range p.items {
 		e := &s.entries[i]
-		e.ack, e.messageID = completed(it.msg, p.lease), it.msg.ID
+		e.ack, e.messageID, e.filtered = completed(it.msg, p.lease), it.msg.ID, it.filtered
 		p.r.addRider(e, it, now, nonce)
 		s.bytes += e.size()
 	}
@@ -283,6 +284,8 @@ func (s *settlement) count() {
 
 func (s *settlement) tally(e *entry) {
 	switch {
+	case e.filtered:
+		s.r.m.filtered.Inc()
 	case e.timer != nil:
 		s.r.m.retries.WithLabelValues(s.r.cfg.Name).Inc()
 	case e.push != nil:
