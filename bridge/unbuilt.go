@@ -50,7 +50,6 @@ var (
 		"token_file", "command", "service", "region", "assume_role"}
 	builtAuth    = []string{AuthNone, AuthBasic, AuthBearer, AuthAPIKey}
 	unbuiltRoute = []feature{
-		{"filter", "filters are"},
 		{"pattern", "patterns are"},
 		{"batch.size", "batches are"},
 		{"batch.window", "batches are"},

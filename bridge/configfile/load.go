@@ -102,7 +102,7 @@ func (r Result) check(env environment, flags func(*bridge.Config)) (Result, erro
 	}
 	r.Config = c
 	report := reporter{file: r.Path, doc: r.doc, before: r.before, after: c.Effective()}
-	problems := report.locate(c.Check(found))
+	problems := report.locate(append(c.Check(found), r.checkFilters(c.Routes)...))
 	key, err := env.key()
 	if err != nil {
 		problems = append(problems, Problem{Where: envPrefix + "_ENCRYPTION_KEY", Problem: bridge.Problem{Text: err.Error()}})

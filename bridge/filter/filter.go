@@ -26,7 +26,7 @@ func Compile(expression string) (*Filter, error) {
 		if t.IsExactType(cel.BoolType) || t.IsExactType(cel.DynType) {
 			return ""
 		}
-		return fmt.Sprintf("must be true or false, this is a %s", t)
+		return fmt.Sprintf("must be true or false, is of type %s", t)
 	})
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (f *Filter) Match(ctx context.Context, e *bridge.Event) (bool, error) {
 	}
 	match, ok := value.(types.Bool)
 	if !ok {
-		return false, fmt.Errorf("the filter is a %s for this event, neither true nor false", value.Type().TypeName())
+		return false, fmt.Errorf("the filter is of type %s for this event, neither true nor false", value.Type().TypeName())
 	}
 	return bool(match), nil
 }

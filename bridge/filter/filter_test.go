@@ -185,9 +185,9 @@ func TestMatchErrors(t *testing.T) {
 		{`event.body.l.name == 1`, `at column 14: what it finds in this event is a list, which has no members by name`},
 		{`event.body.n / 0 == 1`, `at column 14: division by zero`},
 		{`event.body.n + 9223372036854775807 > 0`, `at column 14: integer overflow`},
-		{`event.body.n`, `the filter is a int for this event, neither true nor false`},
-		{`event.body.s`, `the filter is a string for this event, neither true nor false`},
-		{`event.body.o`, `the filter is a map for this event, neither true nor false`},
+		{`event.body.n`, `the filter is of type int for this event, neither true nor false`},
+		{`event.body.s`, `the filter is of type string for this event, neither true nor false`},
+		{`event.body.o`, `the filter is of type map for this event, neither true nor false`},
 		{`event.body.?none`, ``},
 	} {
 		f, err := filter.Compile(tt.expression)
@@ -232,9 +232,9 @@ func TestCompileErrors(t *testing.T) {
 		{`frobnicate(event.type)`, "there is no function \"frobnicate\""},
 		{`event.type.replace("a", "b") == "x"`, "replace is not taken in a filter: its cost has no bound"},
 		// types
-		{`event.type`, "must be true or false, this is a string"},
-		{`event.body.?draft`, "must be true or false, this is a optional_type(dyn)"},
-		{`size(event.body)`, "must be true or false, this is a int"},
+		{`event.type`, "must be true or false, is of type string"},
+		{`event.body.?draft`, "must be true or false, is of type optional_type(dyn)"},
+		{`size(event.body)`, "must be true or false, is of type int"},
 		{`event.type == 1`, "at column 12, `== 1`: == does not take (string, int)"},
 		{`event.time > "2026"`, "at column 12, `> \"2026\"`: > does not take (timestamp, string)"},
 		{`event.type.name == "x"`, "a string has no members"},

@@ -16,10 +16,11 @@ import (
 var layers = map[string]string{
 	"signing": "", "bridge/queen": "", "bridge/queen/devbroker": "",
 	"bridge":                 "signing",
-	"bridge/configfile":      "bridge",
+	"bridge/filter":          "bridge",
+	"bridge/configfile":      "bridge bridge/filter",
 	"bridge/queen/queentest": "bridge/queen",
 	"ingress":                "bridge bridge/queen signing",
-	"dispatch":               "bridge bridge/queen",
+	"dispatch":               "bridge bridge/filter bridge/queen",
 	"dispatch/httptarget":    "bridge dispatch signing",
 	"dispatch/sendertest":    "bridge dispatch",
 }
