@@ -72,7 +72,7 @@ queen-real-clean: ## stop that Queen and remove what it left
 	$(REAL) stop
 	$(REAL) clean
 
-test-real: ## run the conformance and end-to-end tests against a real Queen 1.3.0
+test-real: ## run the conformance, Python client and end-to-end tests against a real Queen 1.3.0 (needs cargo and python3)
 	$(REAL) build
 	QUEENBRIDGE_REQUIRE_REAL=1 $(REAL) run sh -ec '\
 	  go test -count=1 -timeout 20m -run "Real|Python" ./bridge/queen/queentest/... ./dispatch/...; \

@@ -31,6 +31,9 @@
 //   - Push is never buffered for want of a database: it is stored or refused
 //     with 503. Names that 1.3.0 loses (an empty queue, or one longer than
 //     255 characters) are answered buffered and dropped, with a log line.
+//   - Counts for dashboards are of now, not of the last refresh; the time
+//     series of processes are not kept, and are empty.
+//   - Conflating pops and zstd payloads of timers are refused with 400.
 //   - windowBuffer, minPopWaitTime, priority, ttl, maxSize and retryDelay are
 //     stored and echoed only.
 //

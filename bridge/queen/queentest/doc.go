@@ -12,4 +12,10 @@
 // a run only when that is set or when QUEENBRIDGE_REQUIRE_REAL asks for it, and
 // fails when it was asked for and the broker is missing: `make test-real`
 // starts one (real.sh) and does both.
+//
+// TestRealPythonClientOnQueen and …OnEmbedded drive both brokers with Queen's
+// official Python client, whose cases (python) show what a program that was
+// written for Queen sees. They are selected in the same way and need python3
+// with venv; the client is installed from its package index once, into the
+// cache beside the real broker.
 package queentest
