@@ -1,7 +1,6 @@
 package ingress_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/queenbridge/queenbridge/bridge"
-	"github.com/queenbridge/queenbridge/bridge/queen"
 	"github.com/queenbridge/queenbridge/ingress"
 )
 
@@ -53,6 +51,9 @@ func statusOf(recs []*httptest.ResponseRecorder) []int {
 
 func all(n, status int) []int { return slices.Repeat([]int{status}, n) }
 
+// The batcher's own behaviour is tested with queen.Buffer; here is what requests
+// see of it.
+
 func TestWhatArrivesDuringAPushIsTheNextBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,92 +79,6 @@ func TestWhatArrivesDuringAPushIsTheNextBatch(t *testing.T) {
 		}
 		if diff := cmp.Diff(all(10, 200), statusOf(recs)); diff != "" {
 			t.Errorf("statuses (-want +got):\n%s", diff)
-		}
-	})
-}
-
-func TestASecondPushFliesOnlyWithAFullBatchAndOtherPartitions(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		entered, leave := make(chan struct{}, 100), make(chan struct{})
-		c := ingress.Config{Sources: []bridge.Source{keyed("a")}, Queen: &fakeQueen{before: blockUntil(entered, leave)}}
-		c.Settings.Batch.MaxItems = 3
-		s, q := newServer(t, c)
-		cr := crowd{h: s.Handler()}
-		cr.send("/in/a", "0", "p0")
-		for i := range 4 { // of the partition in flight: however many, they wait
-			cr.send("/in/a", fmt.Sprint("same", i), "p0")
-		}
-		cr.send("/in/a", "1", "p1")
-		cr.send("/in/a", "2", "p2")
-		if n := len(q.calls()); n != 1 {
-			t.Fatalf("%d pushes, want 1: only two items could fly", n)
-		}
-		cr.send("/in/a", "3", "p3")
-		calls := q.calls()
-		if len(calls) != 2 {
-			t.Fatalf("%d pushes, want a second one beside the first: a full batch waits", len(calls))
-		}
-		if diff := cmp.Diff([]string{"none:1", "none:2", "none:3"}, ids(calls[1])); diff != "" {
-			t.Errorf("second push (-want +got):\n%s", diff)
-		}
-		close(leave)
-		cr.wg.Wait()
-		if n := len(q.stored()); n != 8 {
-			t.Errorf("%d items stored, want 8", n)
-		}
-	})
-}
-
-// TestOnePartitionNeverHasTwoPushesInFlight runs a crowd against a Queen that
-// watches itself.
-func TestOnePartitionNeverHasTwoPushesInFlightAndKeepsItsOrder(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		flying := map[string]bool{}
-		n := 0
-		q := &fakeQueen{before: func(_ context.Context, items []queen.Item) error {
-			mu.Lock()
-			mine := map[string]bool{}
-			for _, it := range items {
-				if flying[it.Partition] && !mine[it.Partition] {
-					t.Errorf("partition %s has two pushes in flight", it.Partition)
-				}
-				flying[it.Partition], mine[it.Partition] = true, true
-			}
-			n++
-			fail, takes := n%3 == 0, time.Duration(n%7)*time.Millisecond
-			mu.Unlock()
-			time.Sleep(takes)
-			mu.Lock()
-			defer mu.Unlock()
-			for p := range mine {
-				delete(flying, p)
-			}
-			if fail {
-				return errAway
-			}
-			return nil
-		}}
-		c := ingress.Config{Sources: []bridge.Source{keyed("a")}, Queen: q}
-		c.Settings.Batch.MaxItems, c.Settings.Batch.MaxPending = 4, 1000
-		c.Settings.EnqueueTimeout = time.Hour
-		s, _ := newServer(t, c)
-		cr := crowd{h: s.Handler()}
-		for i := range 200 {
-			cr.send("/in/a", fmt.Sprintf("%04d", i), fmt.Sprint("p", i%9))
-		}
-		cr.wg.Wait()
-		last := map[string]string{}
-		for _, it := range q.stored() {
-			if it.TransactionID <= last[it.Partition] {
-				t.Errorf("partition %s: %s stored after %s", it.Partition, it.TransactionID, last[it.Partition])
-			}
-			last[it.Partition] = it.TransactionID
-		}
-		if n := len(q.stored()); n != 200 {
-			t.Errorf("%d items stored, want 200", n)
 		}
 	})
 }

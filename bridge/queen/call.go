@@ -65,13 +65,26 @@ func (c *Client) do(ctx context.Context, k *call) (*answer, error) {
 		if !again {
 			return a, nil
 		}
-		c.log.LogAttrs(ctx, slog.LevelDebug, "queen asks to slow down", slog.String("node", a.node),
-			slog.String("path", k.shownPath()), slog.Duration("wait", pause))
+		c.sayLimited(ctx, a, pause)
 		if err := sleep(ctx, pause); err != nil {
 			return nil, k.failed(a.node, false, err)
 		}
 		prefer = a.node
 	}
+}
+
+// limitedNews is how often a 429 is news.
+const limitedNews = 10 * time.Second
+
+// sayLimited logs a 429 that is waited out: nobody else does.
+func (c *Client) sayLimited(ctx context.Context, a *answer, pause time.Duration) {
+	level := slog.LevelDebug
+	now, last := time.Now().UnixNano(), c.limitedAt.Load()
+	if now-last >= int64(limitedNews) && c.limitedAt.CompareAndSwap(last, now) {
+		level = slog.LevelWarn
+	}
+	c.log.LogAttrs(ctx, level, "queen limits the rate, waiting", slog.String("node", a.node), slog.String("path", a.call.shownPath()),
+		slog.Duration("wait", pause), slog.Any("error", a.statusError()))
 }
 
 // round tries the nodes, best first, until one answers or the next one must

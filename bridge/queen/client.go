@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -66,7 +67,8 @@ type Client struct {
 	timeout     time.Duration
 	maxAnswer   int64
 	log         *slog.Logger
-	bufs        *sync.Pool // of *[]byte: request bodies
+	bufs        *sync.Pool   // of *[]byte: request bodies
+	limitedAt   atomic.Int64 // when a 429 was last logged, Unix nanoseconds
 }
 
 // New makes a Client. It reads TokenFile and CA, and sends nothing. An error

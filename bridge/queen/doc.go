@@ -52,6 +52,14 @@
 // A 401 is tried once more where TokenFile or TokenSource has another token.
 // A 403 is never tried again (Denied).
 //
+// # Buffer
+//
+// A Buffer pushes what many callers hand over in few calls. Add returns once
+// the item is taken and stores it in the background, as the official clients'
+// buffers do: 100 items or 1 second, four batches at most, 250 ms after a
+// failure. Submit waits for the verdicts, with a deadline: with Linger negative
+// it is the group commit in front of which webhooks are answered.
+//
 // # Where a real 1.3.0 surprises
 //
 // Each is a case of the conformance suite (queentest), which a real 1.3.0 and
@@ -90,5 +98,7 @@
 //     no GetBody lets net/http send it by itself.
 //   - No compression is asked for; a compressed answer is an error.
 //   - Payload bytes are pushed and popped as they are.
+//   - A Buffer stores the items of a partition in the order in which they came,
+//     drops none in silence, and has one push under way per partition.
 //   - Errors and logs hold no token, no payload and no URL with a password.
 package queen

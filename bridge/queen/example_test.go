@@ -76,3 +76,61 @@ func ExampleClient_Commit() {
 	// Output:
 	// nothing was committed: ack_rejected
 }
+
+// A buffer stores what is added in the background, in batches; Close waits
+// for it.
+func ExampleBuffer_Add() {
+	broker := answers(map[string]string{"/api/v1/push": `[{"status":"queued"},{"status":"queued"}]`})
+	defer broker.Close()
+	client, err := queen.New(queen.Config{URLs: []string{broker.URL}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	buffer, err := queen.NewBuffer(queen.BufferConfig{Pusher: client, Queue: "orders", Observer: queen.BufferObserver{
+		Pushed:  func(items int, _ time.Duration) { fmt.Println("pushed", items) },
+		Refused: func(it *queen.Item, err error) { fmt.Println("dropped", it.TransactionID, err) },
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	for _, id := range []string{"order:1", "order:2"} {
+		if err := buffer.Add(ctx, queen.Item{Queue: "orders", Partition: "eu", TransactionID: id, Payload: []byte(`{}`)}); err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println("closed:", buffer.Close(ctx))
+	// Output:
+	// pushed 2
+	// closed: <nil>
+}
+
+// Items that belong together are submitted as one bundle: one push, one
+// result, in time for whoever waits.
+func ExampleBuffer_Submit() {
+	broker := answers(map[string]string{"/api/v1/push": `[{"status":"queued"},{"status":"duplicate"}]`})
+	defer broker.Close()
+	client, err := queen.New(queen.Config{URLs: []string{broker.URL}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	buffer, err := queen.NewBuffer(queen.BufferConfig{Pusher: client, Queue: "orders", Linger: -1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = buffer.Close(context.Background()) }()
+	bundle := queen.NewBundle()
+	for _, id := range []string{"order:1", "order:2"} {
+		*bundle.Add() = queen.Item{Queue: "orders", Partition: "eu", TransactionID: id, Payload: []byte(`{}`)}
+	}
+	result := buffer.Submit(bundle, time.Now().Add(5*time.Second))
+	fmt.Println("stored:", result == queen.BundleStored, "known before:", bundle.Count(queen.PushDuplicate))
+	// Output:
+	// stored: true known before: 1
+}

@@ -1,11 +1,14 @@
 package queen_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -227,6 +230,19 @@ func TestCancellingEndsTheWait(t *testing.T) {
 		_, err := throttled(t, l).Pop(ctx, r)
 		if !errors.Is(err, context.Canceled) || queen.Uncertain(err) || time.Since(start) != 10*time.Second {
 			t.Errorf("Pop() error = %v after %v; want the cancellation, certain", err, time.Since(start))
+		}
+	})
+}
+
+// What is waited out nobody else sees: it is said, but not each time.
+func TestALimitIsLoggedNowAndThen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		c := client(t, queen.Config{URLs: []string{"http://a"}, Transport: &limited{times: -1, after: "5"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		_, _ = c.Push(t.Context(), items("a")) // ten tries in about 45 s
+		if n := strings.Count(log.String(), "queen limits the rate"); n < 3 || n > 5 || !strings.Contains(log.String(), "429: rate_limited") {
+			t.Errorf("said %d times, want every 10 s or so, with the reason:\n%s", n, log.String())
 		}
 	})
 }
