@@ -3,7 +3,6 @@ package queen_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -333,114 +332,6 @@ func TestLeasesStayWithTheirNode(t *testing.T) {
 		calls()
 		if asked := nodes.take(); asked[0] != "b" || asked[len(asked)-1] == "b" {
 			t.Errorf("%s: asked %v; want another node once b is away", strategy, asked)
-		}
-	}
-}
-
-// A node that takes connections and says nothing would else cost every caller
-// its whole time.
-func TestAHangingNodeIsPassedOverThoughItsCallersGiveUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		nodes, c := newCluster(t, queen.StrategyRoundRobin)
-		nodes.set("hang", "a", "b", "c")
-		push := func(time.Duration) {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-			defer cancel()
-			_, _ = c.Push(ctx, items("a"))
-		}
-		push(3 * time.Second)
-		nodes.set("", "b", "c")
-		for range 3 {
-			_ = pop(t, c)
-		}
-		if asked := nodes.take(); asked[0] != "a" || slices.Contains(asked[1:], "a") {
-			t.Errorf("asked %v; want a once", asked)
-		}
-	})
-}
-
-// A caller that goes away, or a poll that waits, tells nothing about the node.
-func TestACancelledCallTellsNothingAboutItsNode(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		nodes, c := newCluster(t, queen.StrategyRoundRobin)
-		nodes.set("hang", "a", "b", "c")
-		poll := popRequest()
-		poll.Wait = time.Minute
-		for range 3 {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			_, err := c.Pop(ctx, poll)
-			cancel()
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("Pop() = %v; want the caller's deadline", err)
-			}
-		}
-		for range 3 {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, _ = c.Push(ctx, items("a"))
-			cancel()
-		}
-		if d := cmp.Diff([]string{"a", "b", "c", "a", "b", "c"}, nodes.take()); d != "" {
-			t.Error(d)
-		}
-	})
-}
-
-// A poll that ran out is not repeated elsewhere: its wait is over.
-func TestAPollWhoseTimeIsOverIsNotRepeated(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		nodes, c := newCluster(t, queen.StrategyRoundRobin)
-		nodes.set("hang", "a", "b", "c")
-		poll := popRequest()
-		poll.Wait = 30 * time.Second
-		start := time.Now()
-		if _, err := c.Pop(t.Context(), poll); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Pop() = %v; want a deadline", err)
-		}
-		if took := time.Since(start); took != 35*time.Second || len(nodes.take()) != 1 {
-			t.Errorf("gave up after %v; want one try of 35s", took)
-		}
-	})
-}
-
-// The lease counts from the request that got it, not from an earlier one.
-func TestAskedIsTheTimeOfTheRequestThatWasAnswered(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		nodes, c := newCluster(t, queen.StrategyRoundRobin)
-		nodes.set("hang", "a")
-		start := time.Now()
-		p, err := c.Pop(t.Context(), popRequest())
-		if err != nil || p.Asked.Sub(start) != 5*time.Second {
-			t.Errorf("Pop() = asked after %v, %v; want 5s, when b was asked", p.Asked.Sub(start), err)
-		}
-	})
-}
-
-// Over the network: real servers, one killed while it holds a request.
-func TestFailoverOverTheNetwork(t *testing.T) {
-	t.Parallel()
-	var first *broker
-	first = newBroker(t, func(http.ResponseWriter, *http.Request) { first.CloseClientConnections() })
-	second := newBroker(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusCreated)
-		_, _ = io.WriteString(w, `[{"status":"duplicate"}]`)
-	})
-	c := client(t, queen.Config{URLs: []string{first.URL, second.URL}})
-	for range 3 {
-		verdicts, err := c.Push(t.Context(), items("a"))
-		if err != nil || verdicts[0].Status != queen.PushDuplicate {
-			t.Fatalf("Push() = %v, %v; want the second node's verdict", verdicts, err)
-		}
-	}
-	if n, m := len(first.requests()), len(second.requests()); n != 1 || m != 3 {
-		t.Errorf("%d and %d requests; want 1 and 3", n, m)
-	}
-	for i, r := range second.requests() {
-		if r.body != first.requests()[0].body {
-			t.Errorf("request %d has another body: %s", i, r.body)
 		}
 	}
 }
