@@ -16,12 +16,14 @@ var builtFields = strings.Fields(`
 	log.level log.format stop_timeout
 	queen.urls queen.embedded queen.embedded_addr queen.token queen.strategy queen.tls.ca
 	ingress.addr ingress.max_in_flight ingress.enqueue_timeout ingress.accept_buffered
+	ingress.tls.cert ingress.tls.key ingress.tls.client_ca ingress.trusted_proxies ingress.spool.dir ingress.spool.max_bytes
 	ingress.batch.max_items ingress.batch.max_bytes ingress.batch.max_pending ingress.batch.linger
 	dispatch.max_in_flight admin.addr
 	sources[0].name sources[0].scheme sources[0].secrets sources[0].scheme_options sources[0].public_url
 	sources[0].queue sources[0].partition sources[0].lanes sources[0].transaction_id sources[0].event_type
 	sources[0].payload sources[0].split sources[0].methods sources[0].max_body sources[0].max_in_flight
 	sources[0].respond.status sources[0].respond.body sources[0].respond.content_type
+	sources[0].allow_ips sources[0].rate.per_second sources[0].rate.burst sources[0].on_invalid sources[0].spool
 	sources[0].dedup sources[0].drop_headers sources[0].paused
 	targets[0].name targets[0].http.url targets[0].http.method targets[0].http.timeout targets[0].http.headers
 	targets[0].auth.username targets[0].auth.password targets[0].auth.token targets[0].auth.header targets[0].auth.value

@@ -13,21 +13,8 @@ type feature struct{ field, what string }
 
 var (
 	unbuiltProcess = []feature{
-		{"ingress.tls.cert", "TLS options of the listener are"},
-		{"ingress.tls.key", "TLS options of the listener are"},
-		{"ingress.tls.client_ca", "TLS options of the listener are"},
-		{"ingress.trusted_proxies", "trusted proxies are"},
-		{"ingress.spool.dir", "the spool is"},
-		{"ingress.spool.max_bytes", "the spool is"},
 		{"admin.tokens", "admin tokens of the file are"},
 		{"admin.console", "the console is"},
-	}
-	unbuiltSource = []feature{
-		{"allow_ips", "allow lists are"},
-		{"rate.per_second", "rate limits are"},
-		{"rate.burst", "rate limits are"},
-		{"on_invalid", "quarantine is"},
-		{"spool", "the spool is"},
 	}
 	unbuiltTarget = []feature{
 		{"lambda", "Lambda targets are"},
@@ -71,11 +58,6 @@ func (c Config) Unbuilt() []Problem {
 	var problems []Problem
 	root := checklist{problems: &problems}
 	root.unbuilt(unbuiltProcess, c, Defaults())
-	for i, s := range c.Sources {
-		var standard Source
-		decodeDefaults(&standard)
-		root.below("sources[%d]", i).unbuilt(unbuiltSource, s, standard)
-	}
 	for i, t := range c.Targets {
 		var standard Target
 		decodeDefaults(&standard)

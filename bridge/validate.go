@@ -107,7 +107,8 @@ func isHTTPS(text string) bool {
 
 func (i IngressConfig) check(k checklist) {
 	k.address("addr", i.Addr)
-	k.when((i.TLS.Cert == "") != (i.TLS.Key == ""), "tls", "needs both cert and key")
+	k.when(i.TLS.Cert != "" && i.TLS.Key == "", "tls.cert", "needs ingress.tls.key, too")
+	k.when(i.TLS.Key != "" && i.TLS.Cert == "", "tls.key", "needs ingress.tls.cert, too")
 	k.when(i.TLS.ClientCA != "" && i.TLS.Cert == "", "tls.client_ca", "needs ingress.tls.cert and key")
 	k.cidrs("trusted_proxies", i.TrustedProxies)
 	k.atLeast("max_in_flight", i.MaxInFlight, 1)

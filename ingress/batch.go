@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -15,36 +16,52 @@ import (
 type Pusher = queen.Pusher
 
 // batcher is a group commit in front of Queen (design.md, "Batcher"): one
-// buffer per queue.
+// buffer per queue, and another where the local spool stands behind it. Safe
+// for concurrent use.
 type batcher struct {
-	buffers map[string]*queen.Buffer // never changed after newBatcher
-	// acceptBuffered takes Queen's own local spool for durable. It is not
-	// synced to disk, and what it holds under some names is lost for good
-	// (measured 1.3.0).
-	acceptBuffered bool
+	config  bridge.BatchConfig
+	pusher  Pusher
+	spooler *spooler // nil without a spool
+	logger  *slog.Logger
+	metrics *metrics
+
+	mu      sync.Mutex
+	buffers map[bufferKey]*queen.Buffer
+}
+
+// bufferKey tells the buffers apart: events that may be spooled must not wait
+// behind some that may not, nor these be answered as if they were.
+type bufferKey struct {
+	queue   string
+	spooled bool
 }
 
 // retryMax is the longest pause after failed pushes. The requests' own
 // deadlines end the retries.
 const retryMax = 4 * time.Second
 
-func newBatcher(p Pusher, c bridge.IngressConfig, queues []string, logger *slog.Logger, m *metrics) (*batcher, error) {
-	b := &batcher{buffers: make(map[string]*queen.Buffer), acceptBuffered: c.AcceptBuffered}
-	for _, name := range queues {
-		if b.buffers[name] != nil {
-			continue
-		}
-		buffer, err := queen.NewBuffer(queen.BufferConfig{
-			Pusher: p, Queue: name, MaxItems: c.Batch.MaxItems, MaxBytes: int(c.Batch.MaxBytes),
-			MaxPending: orDefault(c.Batch.MaxPending, 400), Linger: orDefault(c.Batch.Linger, -1),
-			RetryMax: retryMax, Observer: m.queue(name), Logger: logger,
-		})
-		if err != nil {
-			return nil, err
-		}
-		b.buffers[name] = buffer
+// buffer is the buffer of one of a source's queues.
+func (b *batcher) buffer(s *source, name string) (*queen.Buffer, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := bufferKey{name, s.spooled}
+	if b.buffers[key] != nil {
+		return b.buffers[key], nil
 	}
-	return b, nil
+	pusher := b.pusher
+	if s.spooled {
+		pusher = b.spooler.pusher()
+	}
+	c := b.config
+	buffer, err := queen.NewBuffer(queen.BufferConfig{
+		Pusher: pusher, Queue: name, MaxItems: c.MaxItems, MaxBytes: int(c.MaxBytes),
+		MaxPending: orDefault(c.MaxPending, 400), Linger: orDefault(c.Linger, -1),
+		RetryMax: retryMax, Observer: b.metrics.queue(name), Logger: b.logger,
+	})
+	if err == nil {
+		b.buffers[key] = buffer
+	}
+	return buffer, err
 }
 
 func orDefault[T int | time.Duration](v, def T) T {
@@ -59,16 +76,19 @@ func orDefault[T int | time.Duration](v, def T) T {
 func (b *batcher) close() map[string]int {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel() // whoever waited has been waited for
+	b.mu.Lock()
+	buffers := maps.Clone(b.buffers)
+	b.mu.Unlock()
 	var mu sync.Mutex
 	var closing sync.WaitGroup
 	left := make(map[string]int)
-	for name, buffer := range b.buffers {
+	for key, buffer := range buffers {
 		closing.Go(func() {
 			var unstored *queen.UnstoredError
 			if errors.As(buffer.Close(ended), &unstored) {
 				mu.Lock()
 				defer mu.Unlock()
-				left[name] = unstored.Items
+				left[key.queue] += unstored.Items
 			}
 		})
 	}

@@ -35,6 +35,7 @@ type bodyReader struct {
 	r     *http.Request
 	limit int64
 	start time.Time
+	wait  time.Duration // for Queen, after the body
 	room  *atomic.Int64 // what allBodies leaves
 	held  int64         // taken from room; whoever made the reader gives it back
 }
@@ -95,11 +96,13 @@ func withRoom(b []byte, n int) []byte {
 	return append(make([]byte, 0, len(b)+n), b...)
 }
 
-// extend moves the read deadline of the connection. Where it has none (a test,
+// extend moves the deadlines of the connection. Where it has none (a test,
 // another server) there is nothing to move.
 func (b *bodyReader) extend(size int64) {
 	until := b.start.Add(bodyTime + bodyTimePerMiB*time.Duration(size/mebibyte))
-	_ = http.NewResponseController(b.w).SetReadDeadline(until)
+	connection := http.NewResponseController(b.w)
+	_ = connection.SetReadDeadline(until)
+	_ = connection.SetWriteDeadline(b.start.Add(exchangeTime(size) + b.wait))
 }
 
 // bodyReason is the reason of a refusal for a body that could not be read.

@@ -31,8 +31,8 @@ func (s *Server) httpServer(ctx context.Context) (*http.Server, error) {
 	return &http.Server{
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: headerTime,
-		ReadTimeout:       bodyTime, // bodyReader moves it as bytes arrive
-		WriteTimeout:      s.longestExchange(),
+		ReadTimeout:       bodyTime,                           // bodyReader moves it as bytes arrive
+		WriteTimeout:      exchangeTime(0) + s.enqueueTimeout, // moved, too
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
 		// OPTIONS * would be answered by net/http itself.
@@ -44,14 +44,10 @@ func (s *Server) httpServer(ctx context.Context) (*http.Server, error) {
 	}, nil
 }
 
-// longestExchange is the time from the header to the answer of the largest
-// body that is taken.
-func (s *Server) longestExchange() time.Duration {
-	largest := int64(0)
-	for _, src := range s.sources {
-		largest = max(largest, src.maxBody)
-	}
-	return bodyTime + bodyTimePerMiB*time.Duration(largest/mebibyte+1) + s.enqueueTimeout + headerTime
+// exchangeTime is the time from the header to the answer of a body of that
+// size, the wait for Queen left out.
+func exchangeTime(size int64) time.Duration {
+	return bodyTime + bodyTimePerMiB*time.Duration(size/mebibyte+1) + headerTime
 }
 
 // tlsConfig is nil where no certificate is configured.
@@ -69,6 +65,7 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 		NextProtos: []string{"http/1.1"},
 	}
 	if s.tls.ClientCA == "" {
+		config.GetConfigForClient = s.askCertificate(config)
 		return config, nil
 	}
 	pem, err := os.ReadFile(s.tls.ClientCA)
@@ -79,8 +76,21 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 	if !config.ClientCAs.AppendCertsFromPEM(pem) {
 		return nil, errors.New("client_ca holds no PEM certificate")
 	}
-	config.ClientAuth = tls.VerifyClientCertIfGiven
+	config.ClientAuth = tls.VerifyClientCertIfGiven // the handler refuses who shows none, with an answer that can be read
 	return config, nil
+}
+
+// askCertificate asks clients for a certificate while a source wants to see
+// one. Each source has its own authorities, so the source judges it.
+func (s *Server) askCertificate(config *tls.Config) func(*tls.ClientHelloInfo) (*tls.Config, error) {
+	asking := config.Clone()
+	asking.ClientAuth = tls.RequestClientCert
+	return func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		if s.catalog.Load().clientCerts {
+			return asking, nil
+		}
+		return nil, nil // config itself
+	}
 }
 
 // wrap makes every connection one whose framing is watched, inside of TLS.

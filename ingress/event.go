@@ -72,13 +72,17 @@ func (x *exchange) fill(e *envelope) (reply, bool) {
 	return reply{}, true
 }
 
-// items are the elements of a batch, false where the source splits nothing or
-// the path is no array.
+// items are the elements of a batch, false where the request is one event.
+// What the scheme itself splits is no path for each scheme, so it is asked.
 func (e *envelope) items() ([]signing.Item, bool) {
-	if e.source.split == "" || e.apart {
+	s := e.source
+	switch {
+	case e.apart || s.split == bridge.SplitNone:
 		return nil, false
+	case s.split == "":
+		return s.verifier.Items(e.values)
 	}
-	return e.values.Items(e.source.split)
+	return e.values.Items(s.split)
 }
 
 // add appends one event to the bundle.

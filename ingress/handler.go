@@ -4,7 +4,9 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +38,9 @@ func (s *Server) serve(c echo.Context) error {
 	p := x.handle()
 	s.inFlight.Add(-1)
 	x.answer(&p)
+	if p.confirm != "" {
+		s.confirmer.start(x.source.name, p.confirm)
+	}
 	x.reset()
 	s.exchanges.Put(x)
 	return nil
@@ -75,6 +80,8 @@ func (x *exchange) admit() (reply, bool) {
 		return reply{status: http.StatusServiceUnavailable, reason: reasonDraining, retryAfter: retryAfterLimit, close: true}, true
 	case s.inFlight.Load() > s.maxInFlight:
 		return busy(http.StatusServiceUnavailable, reasonInFlight, retryAfterLimit), true
+	case s.tls.ClientCA != "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0):
+		return refuse(http.StatusUnauthorized, reasonClientCert, ""), true
 	case x.source == nil:
 		return refuse(http.StatusNotFound, reasonUnknownSource, ""), true
 	case ambiguousLength(r):
@@ -83,6 +90,9 @@ func (x *exchange) admit() (reply, bool) {
 	x.request = signing.Request{
 		Method: r.Method, Path: path, RawQuery: r.URL.RawQuery, Header: r.Header,
 		Body: x.request.Body[:0], Now: s.now(),
+	}
+	if x.source.clientCert {
+		x.request.TLS, x.request.Peer = r.TLS, peer(r)
 	}
 	return x.source.admit(r.Method, x.context, x.start)
 }
@@ -93,7 +103,7 @@ func (s *source) admit(method string, c echo.Context, now time.Time) (reply, boo
 	switch {
 	case len(s.allowIPs) > 0 && !allowed(s.allowIPs, c.RealIP()):
 		return refuse(http.StatusForbidden, reasonAddress, ""), true
-	case !s.handshakes && !s.takes(method):
+	case !s.takes(method) && !slices.Contains(s.probes, method):
 		return refuse(http.StatusMethodNotAllowed, reasonMethod, ""), true
 	case s.paused:
 		return busy(http.StatusServiceUnavailable, reasonPaused, retryAfterStored), true
@@ -107,13 +117,13 @@ func (s *source) admit(method string, c echo.Context, now time.Time) (reply, boo
 	return reply{}, false
 }
 
-func (s *source) takes(method string) bool {
-	for _, m := range s.methods {
-		if m == method {
-			return true
-		}
-	}
-	return false
+// takes says that events come by this method.
+func (s *source) takes(method string) bool { return slices.Contains(s.methods, method) }
+
+// peer is the other end of the socket, whoever it says it speaks for.
+func peer(r *http.Request) netip.Addr {
+	addr, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return addr.Addr()
 }
 
 // requestPath is the path as received. URL.Path is decoded and URL.String
@@ -134,14 +144,15 @@ func (s *Server) find(path string) *source {
 	if !ok {
 		return nil
 	}
-	return s.sources[strings.TrimSuffix(name, "/")]
+	return s.catalog.Load().sources[strings.TrimSuffix(name, "/")]
 }
 
 // read reads the whole body once.
 func (x *exchange) read() (reply, bool) {
 	body := bodyReader{
 		w: x.context.Response(), r: x.context.Request(),
-		limit: x.source.maxBody, start: x.start, room: &x.server.bodyRoom,
+		limit: x.source.maxBody, start: x.start, wait: x.server.enqueueTimeout,
+		room: &x.server.bodyRoom,
 	}
 	var err error
 	x.request.Body, err = body.appendTo(x.request.Body)
@@ -165,7 +176,7 @@ func (x *exchange) handshake() (reply, bool) {
 	h, ok, err := x.source.verifier.Handshake(&x.request)
 	switch {
 	case err != nil:
-		return notProven(err), true
+		return x.source.notProven(err), true
 	case !ok && x.source.takes(x.request.Method):
 		return reply{}, false
 	case !ok:
@@ -173,11 +184,25 @@ func (x *exchange) handshake() (reply, bool) {
 	case h.Status >= http.StatusBadRequest:
 		return refuse(h.Status, reasonHandshake, ""), true
 	}
-	p := reply{status: h.Status, body: h.Body, header: h.Header}
+	return x.shaken(&h), true
+}
+
+// shaken answers a handshake, and does what it asks for besides.
+func (x *exchange) shaken(h *signing.Reply) reply {
+	if h.Surface != "" {
+		if x.server.showSecret == nil {
+			return busy(http.StatusServiceUnavailable, reasonNobody, retryAfterStored)
+		}
+		x.server.showSecret(x.source.name, h.Surface)
+	}
+	if h.Confirm != "" && !x.server.confirmer.reserve() {
+		return busy(http.StatusServiceUnavailable, reasonConfirming, retryAfterLimit)
+	}
+	p := reply{status: h.Status, body: h.Body, header: h.Header, confirm: h.Confirm, handshake: true}
 	if h.ContentType != "" {
 		p.contentType = []string{h.ContentType}
 	}
-	return p, true
+	return p
 }
 
 // receive proves a request and stores its events.
@@ -185,7 +210,7 @@ func (x *exchange) receive() reply {
 	s := x.source
 	proof, err := s.verifier.Verify(&x.request)
 	if err != nil {
-		return x.unproven(notProven(err))
+		return x.unproven(s.notProven(err))
 	}
 	s.metrics.proven(proof, x.request.Now)
 	e := x.newEnvelope(bridge.Class(proof.Class))
@@ -193,32 +218,45 @@ func (x *exchange) receive() reply {
 		return p
 	}
 	if x.bundle.Len() == 0 { // an empty batch
-		return s.accepted(0, false)
+		return x.accepted(0, false)
 	}
 	if s.recent != nil && s.recent.knows(x.bundle, x.start) {
 		s.metrics.events.WithLabelValues(s.name, verdictRecent).Add(float64(x.bundle.Len()))
-		return s.accepted(x.bundle.Len(), true)
+		return x.accepted(x.bundle.Len(), true)
 	}
-	return x.store(s.queue)
+	return x.store(s.buffer)
 }
 
 // notProven is the refusal of a request whose proof failed. An error that is
 // no rejection is our trouble, not the sender's: it must come again.
-func notProven(err error) reply {
+func (s *source) notProven(err error) reply {
 	var rejection *signing.Rejection
-	if !errors.As(err, &rejection) {
-		p := busy(http.StatusServiceUnavailable, reasonVerifier, retryAfterStored)
-		p.detail = err.Error()
+	var fetch *signing.FetchError
+	switch {
+	case errors.As(err, &rejection):
+		p := refuse(http.StatusUnauthorized, string(rejection.Reason), rejection.Detail)
+		p.unproven = true
+		if s.refusal != nil {
+			p.status, p.exact = s.refusal.status, s.refusal
+		}
 		return p
+	case errors.As(err, &fetch):
+		return unavailable(reasonKey, err)
 	}
-	return refuse(http.StatusUnauthorized, string(rejection.Reason), rejection.Detail)
+	return unavailable(reasonVerifier, err)
+}
+
+func unavailable(reason string, err error) reply {
+	p := busy(http.StatusServiceUnavailable, reason, retryAfterStored)
+	p.detail = err.Error()
+	return p
 }
 
 // unproven queues a request whose proof failed apart, where the user wants
 // that.
 func (x *exchange) unproven(p reply) reply {
 	s := x.source
-	if s.quarantine == nil || p.status != http.StatusUnauthorized {
+	if s.quarantine == nil || !p.unproven {
 		return p
 	}
 	s.metrics.rejections.WithLabelValues(s.name, p.reason).Inc()
@@ -230,31 +268,35 @@ func (x *exchange) unproven(p reply) reply {
 	if p, ok := x.fill(&e); !ok {
 		return p
 	}
-	return x.store(e.queue)
+	return x.store(s.apart)
 }
 
 // store waits until the bundle is durable, or cannot be known to be in time.
-func (x *exchange) store(name string) reply {
+func (x *exchange) store(buffer *queen.Buffer) reply {
 	s, g := x.source, x.bundle
+	if s.spooled && x.server.spooler.full(g) {
+		return x.notStored(g, queen.BundleRefused, reasonSpoolFull)
+	}
 	deadline := s.deadline(x.start, time.Now(), x.server.enqueueTimeout)
 	if end, ok := x.context.Request().Context().Deadline(); ok && end.Before(deadline) {
 		deadline = end // of whoever runs the handler: a function has so long to live
 	}
-	result := x.server.batcher.buffers[name].Submit(g, deadline)
-	if result != queen.BundleStored && (result != queen.BundleSpooled || !x.server.batcher.acceptBuffered) {
-		return x.notStored(g, result)
+	result := buffer.Submit(g, deadline)
+	durable := result == queen.BundleStored || result == queen.BundleSpooled && s.spooled // in our own spool
+	if !durable && (result != queen.BundleSpooled || !x.server.acceptBuffered) {
+		return x.notStored(g, result, "")
 	}
 	duplicates := g.Count(queen.PushDuplicate)
 	s.metrics.stored(g, duplicates)
-	if result == queen.BundleStored && s.recent != nil && name == s.queue {
+	if durable && s.recent != nil && buffer == s.buffer {
 		s.recent.add(g, x.start)
 	}
-	return s.accepted(g.Len(), duplicates == g.Len())
+	return x.accepted(g.Len(), duplicates == g.Len())
 }
 
 // notStored asks the sender to send again: the ids are the same then, so what
 // was stored all the same is a duplicate.
-func (x *exchange) notStored(g *queen.Bundle, r queen.BundleResult) reply {
+func (x *exchange) notStored(g *queen.Bundle, r queen.BundleResult, cause string) reply {
 	verdict, reason := verdictTimeout, reasonTimeout
 	switch r {
 	case queen.BundleSpooled:
@@ -263,6 +305,9 @@ func (x *exchange) notStored(g *queen.Bundle, r queen.BundleResult) reply {
 		verdict, reason = verdictRefused, reasonRefused
 	case queen.BundleStopped:
 		verdict, reason = verdictStopped, reasonDraining
+	}
+	if cause != "" {
+		verdict, reason = verdictSpoolFull, cause
 	}
 	n := g.Len()
 	if r == queen.BundleExpired || r == queen.BundleStopped {
@@ -274,12 +319,20 @@ func (x *exchange) notStored(g *queen.Bundle, r queen.BundleResult) reply {
 	return p
 }
 
-// accepted is the preset's answer, the same for a duplicate: the provider is
+// accepted is the answer the provider wants, the same for a duplicate: it is
 // to forget the event either way.
-func (s *source) accepted(items int, duplicate bool) reply {
+func (x *exchange) accepted(items int, duplicate bool) reply {
+	s := x.source
+	a := &s.answer
+	if !s.ownAnswer {
+		if own, ok := s.verifier.Answer(&x.request); ok {
+			made := newAnswer(own)
+			a = &made
+		}
+	}
 	return reply{
-		status: s.answer.status, body: s.answer.body, contentType: s.answer.contentType,
-		contentLength: s.answer.contentLength, duplicate: duplicate, items: items,
+		status: a.status, body: a.body, contentType: a.contentType, contentLength: a.contentLength,
+		header: a.header, duplicate: duplicate, items: items,
 	}
 }
 
@@ -338,6 +391,8 @@ func (x *exchange) log(p *reply, name, requestID string) {
 	switch {
 	case p.reason == reasonUnknownSource:
 		msg = msgRefusedRequest // scanners: no news
+	case p.handshake:
+		level, msg = slog.LevelInfo, msgHandshake
 	case p.reason != "" && p.items > 0:
 		level, msg = slog.LevelWarn, msgNotStored
 	case p.reason != "":

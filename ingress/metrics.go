@@ -24,6 +24,8 @@ type metrics struct {
 	lastVerified *prometheus.GaugeVec
 	inFlight     prometheus.GaugeFunc
 
+	confirmations *prometheus.CounterVec
+
 	batchItems   *prometheus.HistogramVec
 	batchWait    *prometheus.HistogramVec
 	pushTime     *prometheus.HistogramVec
@@ -47,12 +49,13 @@ func newMetrics(r prometheus.Registerer, inFlight *atomic.Int64) (*metrics, erro
 		inFlight: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: metricPrefix + "in_flight", Help: "Requests being handled."},
 			func() float64 { return float64(inFlight.Load()) }),
-		batchItems:   histogram("batch_items", "Items of a push.", prometheus.ExponentialBuckets(1, 2, 12), "queue"),
-		batchWait:    histogram("queue_wait_seconds", "Time from the batcher to the verdict.", waitBuckets(), "queue"),
-		pushTime:     histogram("push_seconds", "Time of a push.", waitBuckets(), "queue"),
-		pushFailures: counter("push_failures_total", "Pushes that failed as a whole.", "queue"),
-		batchPending: gauge("pending_items", "Items waiting or in flight.", "queue"),
-		itemsRefused: counter("items_refused_total", "Items Queen will never take.", "queue"),
+		confirmations: counter("confirmations_total", "Calls that confirm a subscription, by result.", "source", "result"),
+		batchItems:    histogram("batch_items", "Items of a push.", prometheus.ExponentialBuckets(1, 2, 12), "queue"),
+		batchWait:     histogram("queue_wait_seconds", "Time from the batcher to the verdict.", waitBuckets(), "queue"),
+		pushTime:      histogram("push_seconds", "Time of a push.", waitBuckets(), "queue"),
+		pushFailures:  counter("push_failures_total", "Pushes that failed as a whole.", "queue"),
+		batchPending:  gauge("pending_items", "Items waiting or in flight.", "queue"),
+		itemsRefused:  counter("items_refused_total", "Items Queen will never take.", "queue"),
 	}
 	if r == nil {
 		return m, nil
@@ -67,7 +70,7 @@ func newMetrics(r prometheus.Registerer, inFlight *atomic.Int64) (*metrics, erro
 
 func (m *metrics) all() []prometheus.Collector {
 	return []prometheus.Collector{m.requests, m.rejections, m.events, m.keyMissing, m.secrets, m.skew, m.lastVerified,
-		m.inFlight, m.batchItems, m.batchWait, m.pushTime, m.pushFailures, m.batchPending, m.itemsRefused}
+		m.inFlight, m.confirmations, m.batchItems, m.batchWait, m.pushTime, m.pushFailures, m.batchPending, m.itemsRefused}
 }
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
@@ -95,10 +98,10 @@ func skewBuckets() []float64 {
 // once.
 func (m *metrics) queue(name string) queen.BufferObserver {
 	items, wait, push := m.batchItems.WithLabelValues(name), m.batchWait.WithLabelValues(name), m.pushTime.WithLabelValues(name)
-	pending := m.batchPending.WithLabelValues(name)
+	pending, before := m.batchPending.WithLabelValues(name), new(atomic.Int64) // two buffers may share a queue
 	failures, refused := m.pushFailures.WithLabelValues(name), m.itemsRefused.WithLabelValues(name)
 	return queen.BufferObserver{
-		Pending: func(n int) { pending.Set(float64(n)) },
+		Pending: func(n int) { pending.Add(float64(int64(n) - before.Swap(int64(n)))) },
 		Pushed: func(n int, took time.Duration) {
 			items.Observe(float64(n))
 			push.Observe(took.Seconds())
@@ -114,6 +117,7 @@ func (m *metrics) queue(name string) queen.BufferObserver {
 type sourceMetrics struct {
 	*metrics
 	source            string
+	buffered          string // the verdict where a spool holds an event: ours, or Queen's
 	accepted          prometheus.Counter
 	queued, duplicate prometheus.Counter
 	lastVerified      prometheus.Gauge
@@ -124,7 +128,7 @@ type sourceMetrics struct {
 // source is the metrics of a source whose usual answer is status.
 func (m *metrics) source(name string, status, secrets int) sourceMetrics {
 	s := sourceMetrics{
-		metrics: m, source: name,
+		metrics: m, source: name, buffered: verdictBuffered,
 		accepted:     m.requests.WithLabelValues(name, strconv.Itoa(status)),
 		queued:       m.events.WithLabelValues(name, verdictQueued),
 		duplicate:    m.events.WithLabelValues(name, verdictDuplicate),
@@ -146,6 +150,8 @@ const (
 	verdictRefused   = "refused"
 	verdictBuffered  = "buffered"
 	verdictStopped   = "stopped"
+	verdictSpooled   = "spooled"    // in the local spool, on its way to Queen
+	verdictSpoolFull = "spool_full" // Queen is away, and so is the room
 )
 
 // proven books a proof.
@@ -165,7 +171,7 @@ func (s *sourceMetrics) stored(g *queen.Bundle, duplicates int) {
 	queued := g.Count(queen.PushQueued)
 	s.queued.Add(float64(queued))
 	if buffered := g.Len() - queued - duplicates; buffered > 0 {
-		s.events.WithLabelValues(s.source, verdictBuffered).Add(float64(buffered))
+		s.events.WithLabelValues(s.source, s.buffered).Add(float64(buffered))
 	}
 }
 

@@ -30,6 +30,11 @@ const (
 	reasonNotJSON       = "not_json"
 	reasonQuarantine    = "quarantine_full"
 	reasonVerifier      = "verifier_unavailable"
+	reasonKey           = "key_unavailable" // a key could not be fetched: neither proven nor disproven
+	reasonNobody        = "secret_not_shown"
+	reasonConfirming    = "confirmations"
+	reasonClientCert    = "client_certificate"
+	reasonSpoolFull     = "spool_full"
 	reasonHandshake     = "handshake"
 	reasonTimeout       = "timeout"
 	reasonBuffered      = "buffered"
@@ -54,6 +59,10 @@ type reply struct {
 	retryAfter int
 	// close ends the connection: what follows on it cannot be trusted.
 	close bool
+	// unproven marks a refusal for lack of proof; exact replaces its text
+	// where the provider wants a certain answer.
+	unproven bool
+	exact    *answer
 
 	// Of accepted requests and handshakes.
 	body          []byte
@@ -62,6 +71,8 @@ type reply struct {
 	header        http.Header
 	duplicate     bool
 	items         int
+	handshake     bool
+	confirm       string // is called with GET once the answer is out
 }
 
 func refuse(status int, reason, detail string) reply {
@@ -89,7 +100,10 @@ func (p *reply) write(w http.ResponseWriter, allow, requestID string) {
 		h[name] = values
 	}
 	body := p.body
-	if p.reason != "" {
+	switch {
+	case p.exact != nil:
+		body, p.contentType, p.contentLength = p.exact.body, p.exact.contentType, p.exact.contentLength
+	case p.reason != "":
 		body = p.refusal(requestID)
 		p.contentType = headerText
 	}

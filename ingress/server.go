@@ -16,6 +16,7 @@ import (
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/signing"
 )
 
 // Config makes a Server. It is data only.
@@ -33,6 +34,17 @@ type Config struct {
 	StopTimeout time.Duration
 	// Logger defaults to discarding.
 	Logger *slog.Logger
+	// Fetcher gets the keys that providers publish; there should be one per
+	// process. Nil: one that fetches over https.
+	Fetcher signing.Fetcher
+	// ShowSecret is called with the secret that a provider hands over in a
+	// handshake (Asana, Notion). It must show it to the operator, once, on a
+	// terminal, and must neither log nor store it. Nil: such a handshake is
+	// answered 503. It may be called from several goroutines at once.
+	ShowSecret func(source, secret string)
+	// Confirm carries out the GETs that confirm subscriptions (Amazon SNS).
+	// Nil: directly, to public addresses only.
+	Confirm http.RoundTripper
 	// Metrics is where the metrics are registered. Nil: nowhere.
 	Metrics prometheus.Registerer
 	// Now is the clock by which requests are received and timestamps judged.
@@ -49,9 +61,15 @@ const (
 
 // Server receives webhooks. It is safe for concurrent use.
 type Server struct {
-	sources        map[string]*source
+	catalog        atomic.Pointer[catalog]
+	updating       sync.Mutex // one Update at a time
 	echo           *echo.Echo
 	batcher        *batcher
+	spooler        *spooler // nil without a spool
+	fetcher        signing.Fetcher
+	confirmer      *confirmer
+	showSecret     func(source, secret string)
+	acceptBuffered bool
 	metrics        *metrics
 	logger         *slog.Logger
 	now            func() time.Time
@@ -71,7 +89,10 @@ func New(c Config) (*Server, error) {
 		return nil, errors.New("ingress: Queen is required")
 	}
 	s := &Server{
-		sources: make(map[string]*source, len(c.Sources)), logger: c.Logger, now: c.Now,
+		logger: c.Logger, now: c.Now, fetcher: c.Fetcher, showSecret: c.ShowSecret,
+		// Queen's own local spool is not synced to disk, and what it holds
+		// under some names is lost for good (measured 1.3.0).
+		acceptBuffered: c.Settings.AcceptBuffered,
 		maxInFlight:    int64(orDefault(c.Settings.MaxInFlight, defaultMaxInFlight)),
 		enqueueTimeout: orDefault(c.Settings.EnqueueTimeout, defaultEnqueueTimeout),
 		stopTimeout:    orDefault(c.StopTimeout, defaultStopTimeout),
@@ -83,9 +104,15 @@ func New(c Config) (*Server, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
+	if s.fetcher == nil {
+		s.fetcher = signing.NewFetcher(signing.FetcherConfig{})
+	}
 	s.bodyRoom.Store(allBodies)
 	s.exchanges.New = func() any { return &exchange{server: s, bundle: queen.NewBundle()} }
-	return s, s.build(c)
+	if err := s.build(c); err != nil {
+		return nil, errors.Join(err, s.spooler.close())
+	}
+	return s, nil
 }
 
 func (s *Server) build(c Config) error {
@@ -93,36 +120,25 @@ func (s *Server) build(c Config) error {
 	if s.metrics, err = newMetrics(c.Metrics, &s.inFlight); err != nil {
 		return fmt.Errorf("ingress: register metrics: %w", err)
 	}
-	queues, err := s.compileSources(c.Sources)
+	if s.spooler, err = newSpooler(c, s.enqueueTimeout, s.logger); err != nil {
+		return fmt.Errorf("ingress.spool: %w", err)
+	}
+	s.confirmer = newConfirmer(c.Confirm, s.logger, s.metrics)
+	s.batcher = &batcher{
+		config: c.Settings.Batch, pusher: c.Queen, spooler: s.spooler, logger: s.logger, metrics: s.metrics,
+		buffers: make(map[bufferKey]*queen.Buffer),
+	}
+	first, err := s.compile(c.Sources, &catalog{})
 	if err != nil {
 		return err
 	}
-	if s.batcher, err = newBatcher(c.Queen, c.Settings, queues, s.logger, s.metrics); err != nil {
-		return fmt.Errorf("ingress: %w", err)
-	}
+	s.catalog.Store(first)
 	extract, err := ipExtractor(c.Settings.TrustedProxies)
 	if err != nil {
 		return fmt.Errorf("ingress.trusted_proxies: %w", err)
 	}
 	s.echo = newEcho(s.serve, extract)
 	return nil
-}
-
-func (s *Server) compileSources(list []bridge.Source) (queues []string, err error) {
-	var problems []error
-	for _, src := range list {
-		compiled, err := compileSource(src, s.metrics)
-		switch {
-		case err != nil:
-			problems = append(problems, err)
-		case s.sources[src.Name] != nil:
-			problems = append(problems, fmt.Errorf("source %q: the name is used twice", src.Name))
-		default:
-			s.sources[src.Name] = compiled
-			queues = append(queues, compiled.queues()...)
-		}
-	}
-	return queues, errors.Join(problems...)
 }
 
 // newEcho makes an Echo without routes of its own: the handler looks paths up
@@ -173,6 +189,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 		_ = listener.Close()
 		return err
 	}
+	s.spooler.start()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(s.wrap(listener, server.TLSConfig)) }()
 	s.logger.LogAttrs(ctx, slog.LevelInfo, msgServing, slog.String(keyAddr, listener.Addr().String()))
@@ -195,7 +212,9 @@ const lastAnswers = time.Second
 func (s *Server) drain(ctx context.Context, server *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.stopTimeout)
 	defer cancel()
+	s.updating.Lock() // whose buffers come too late would not be closed
 	s.draining.Store(true)
+	s.updating.Unlock()
 	err := server.Shutdown(ctx)
 	if err != nil {
 		err = fmt.Errorf("stop ingress: requests still open after %s: %w", s.stopTimeout, err)
@@ -204,6 +223,8 @@ func (s *Server) drain(ctx context.Context, server *http.Server) error {
 		s.logger.LogAttrs(ctx, slog.LevelError, msgLeft, slog.String(keyQueue, queue), slog.Int(keyItems, items))
 		err = errors.Join(err, fmt.Errorf("stop ingress: %d events for queue %q not stored", items, queue))
 	}
+	s.confirmer.close(ctx)
+	err = errors.Join(err, s.spooler.close())
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
 	defer cancel()
 	if server.Shutdown(ctx) != nil {

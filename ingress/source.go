@@ -3,6 +3,7 @@ package ingress
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -14,33 +15,41 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
 	"github.com/queenbridge/queenbridge/signing"
 )
 
 // source is a compiled bridge.Source. Immutable but for its counters; safe for
 // concurrent use.
 type source struct {
+	config              bridge.Source // as it was given
 	name, scheme, queue string
 	paused              bool
 	verifier            *signing.Verifier
+	buffer, apart       *queen.Buffer // of the queue and, where there is one, of its quarantine
 	id                  idRule
 	eventType           expression
 	partition           expression
 	lanes               int
-	split               string // "" means one event
+	split               string // "" means the scheme's own, "none" one event
 	rawJSON             bool   // payload: json
+	spooled             bool   // the local spool stands in while Queen is away
 	maxBody             int64
-	methods             []string
-	allow               string // the Allow header
+	methods             []string // of events
+	probes              []string // further methods, of handshakes
+	allow               string   // the Allow header
 	handshakes          bool
+	clientCert          bool // the proof is the certificate of the connection
 	allowIPs            []netip.Prefix
 	limiter             *rate.Limiter
 	maxInFlight         int64
 	limitStatus         int // 429, or 503 where the provider would drop the event
-	inFlight            atomic.Int64
+	inFlight            *atomic.Int64
 	headers             *headerFilter
 	query               queryRedactor
 	answer              answer
+	refusal             *answer // nil: 401 with a short text
+	ownAnswer           bool    // respond is set
 	// wait bounds the time from receipt to verdict, 0: only enqueue_timeout.
 	wait       time.Duration
 	quarantine *rate.Limiter // nil: what is not proven is refused
@@ -48,16 +57,19 @@ type source struct {
 	metrics    sourceMetrics
 }
 
-// answer is what an accepted request is answered, ready to send.
+// answer is what a request is answered, ready to send.
 type answer struct {
 	status        int
 	body          []byte
 	contentType   []string
 	contentLength []string
+	header        http.Header
 }
 
 const (
 	defaultLanes = 16
+	// schemeClientCert proves by the certificate of the connection.
+	schemeClientCert = "mtls"
 	// hangUpMargin is kept between our verdict and the provider's deadline.
 	hangUpMargin = 500 * time.Millisecond
 	// quarantineRate bounds the events per second that nobody proved: a
@@ -65,18 +77,32 @@ const (
 	quarantineRate = 10
 )
 
+// sourceParts are what all sources share.
+type sourceParts struct {
+	fetcher signing.Fetcher
+	spool   bool // there is one
+	metrics *metrics
+}
+
 // compileSource reports everything that is wrong with a source.
-func compileSource(s bridge.Source, m *metrics) (*source, error) {
+func compileSource(s bridge.Source, shared sourceParts) (*source, error) {
 	preset, known := signing.Lookup(s.Scheme)
 	if !known {
 		return nil, fmt.Errorf("source %q: scheme %q is unknown", s.Name, s.Scheme)
 	}
-	c := sourceCompiler{source: s, preset: preset}
+	c := sourceCompiler{source: s, preset: preset, options: s.SigningOptions()}
+	c.options.Fetcher = shared.fetcher
+	if s.Spool && !shared.spool {
+		c.problem("spool", errors.New("needs ingress.spool.dir"))
+	}
 	out := c.compile()
 	if err := errors.Join(c.problems...); err != nil {
 		return nil, fmt.Errorf("source %q: %w", s.Name, err)
 	}
-	out.metrics = m.source(s.Name, out.answer.status, len(s.Secrets))
+	out.metrics = shared.metrics.source(s.Name, out.answer.status, len(s.Secrets))
+	if s.Spool {
+		out.metrics.buffered = verdictSpooled
+	}
 	return out, nil
 }
 
@@ -84,6 +110,7 @@ func compileSource(s bridge.Source, m *metrics) (*source, error) {
 type sourceCompiler struct {
 	source   bridge.Source
 	preset   signing.Preset
+	options  signing.Options
 	problems []error
 }
 
@@ -95,16 +122,18 @@ func (c *sourceCompiler) problem(field string, err error) {
 
 func (c *sourceCompiler) compile() *source {
 	s, p := c.source, c.preset
-	if s.Spool {
-		c.problem("spool", errors.New("the local spool is not built in this version"))
-	}
 	out := &source{
-		name: s.Name, scheme: s.Scheme, queue: c.queue(), paused: s.Paused,
+		config: s, name: s.Name, scheme: s.Scheme, queue: c.queue(), paused: s.Paused,
 		verifier: c.verifier(), lanes: orDefault(s.Lanes, defaultLanes),
-		split: c.split(), rawJSON: s.Payload == "json", maxBody: p.MaxBody,
-		methods: c.methods(), handshakes: len(p.Handshakes) > 0,
-		allowIPs: c.allowIPs(), limiter: newLimiter(s.Rate), maxInFlight: int64(s.MaxInFlight),
-		limitStatus: http.StatusTooManyRequests, answer: c.answer(), wait: max(p.Deadline-hangUpMargin, 0),
+		split: s.Split, rawJSON: s.Payload == bridge.PayloadJSON, spooled: s.Spool, maxBody: p.MaxBody,
+		methods: c.methods(), handshakes: len(p.Handshakes) > 0, clientCert: s.Scheme == schemeClientCert,
+		allowIPs: c.allowIPs(), limiter: newLimiter(s.Rate), maxInFlight: int64(s.MaxInFlight), inFlight: new(atomic.Int64),
+		limitStatus: http.StatusTooManyRequests, answer: c.answer(), ownAnswer: s.Respond.Status != 0,
+		wait: max(p.Deadline-hangUpMargin, 0),
+	}
+	if p.Refusal.Status != 0 {
+		refusal := newAnswer(p.Refusal)
+		out.refusal = &refusal
 	}
 	if s.MaxBody > 0 {
 		out.maxBody = int64(s.MaxBody)
@@ -112,7 +141,12 @@ func (c *sourceCompiler) compile() *source {
 	if p.Permanent4xx {
 		out.limitStatus = http.StatusServiceUnavailable
 	}
-	out.allow = strings.Join(out.methods, ", ")
+	for _, m := range p.HandshakeMethods() {
+		if !slices.Contains(out.methods, m) {
+			out.probes = append(out.probes, m)
+		}
+	}
+	out.allow = strings.Join(slices.Concat(out.methods, out.probes), ", ")
 	c.expressions(out)
 	c.privacy(out)
 	c.dedup(out)
@@ -126,30 +160,12 @@ func (c *sourceCompiler) queue() string {
 	return c.source.Queue
 }
 
-func (c *sourceCompiler) options() signing.Options {
-	o := signing.Options{Scheme: c.source.Scheme, SchemeOptions: c.source.SchemeOptions, PublicURL: c.source.PublicURL}
-	for _, secret := range c.source.Secrets {
-		o.Secrets = append(o.Secrets, secret.Reveal())
-	}
-	return o
-}
-
 func (c *sourceCompiler) verifier() *signing.Verifier {
-	v, problems := signing.New(c.options())
+	v, problems := signing.New(c.options)
 	for _, p := range problems {
 		c.problem(p.Path, errors.New(p.Text))
 	}
 	return v
-}
-
-func (c *sourceCompiler) split() string {
-	switch c.source.Split {
-	case "":
-		return c.preset.Split
-	case "none":
-		return ""
-	}
-	return c.source.Split
 }
 
 // methods puts POST first: it is always taken.
@@ -169,11 +185,16 @@ func (c *sourceCompiler) allowIPs() []netip.Prefix {
 	return prefixes
 }
 
+// newLimiter is nil where nothing is limited.
 func newLimiter(r bridge.SourceRate) *rate.Limiter {
 	if r.PerSecond <= 0 {
 		return nil
 	}
-	return rate.NewLimiter(rate.Limit(r.PerSecond), max(r.Burst, 1))
+	burst := r.Burst
+	if burst == 0 {
+		burst = int(math.Ceil(r.PerSecond)) // a second's worth
+	}
+	return rate.NewLimiter(rate.Limit(r.PerSecond), burst)
 }
 
 func (c *sourceCompiler) answer() answer {
@@ -181,13 +202,18 @@ func (c *sourceCompiler) answer() answer {
 	if r := c.source.Respond; r.Status != 0 {
 		a = signing.Answer{Status: r.Status, Body: r.Body, ContentType: r.ContentType}
 	}
+	return newAnswer(a)
+}
+
+// newAnswer makes an answer ready to send; status 0 is 200.
+func newAnswer(a signing.Answer) answer {
 	if a.Status == 0 {
 		a.Status = http.StatusOK
 	}
 	if a.Body != "" && a.ContentType == "" {
 		a.ContentType = contentTypeText
 	}
-	out := answer{status: a.Status, body: []byte(a.Body), contentLength: []string{strconv.Itoa(len(a.Body))}}
+	out := answer{status: a.Status, body: []byte(a.Body), contentLength: []string{strconv.Itoa(len(a.Body))}, header: a.Header}
 	if a.ContentType != "" {
 		out.contentType = []string{a.ContentType}
 	}
@@ -221,9 +247,9 @@ func (c *sourceCompiler) expression(field, own, preset string, literal bool) exp
 
 // privacy sets what an event must not carry.
 func (c *sourceCompiler) privacy(out *source) {
-	o := c.options()
-	out.headers = newHeaderFilter(c.source.DropHeaders, c.preset.CredentialHeaders(o), c.preset.KeepHeaders(o))
-	out.query = newQueryRedactor(c.preset.CredentialQuery(o))
+	p, o := c.preset, c.options
+	out.headers = newHeaderFilter(c.source.DropHeaders, p.CredentialHeaders(o), p.KeepHeaders(o))
+	out.query = newQueryRedactor(p.CredentialQuery(o))
 }
 
 func (c *sourceCompiler) dedup(out *source) {
@@ -238,12 +264,20 @@ func (c *sourceCompiler) dedup(out *source) {
 	}
 }
 
-// queues are the queues this source may push to.
-func (s *source) queues() []string {
-	if s.quarantine == nil {
-		return []string{s.queue}
+// inherit takes over from the source of the same name in the configuration
+// before what its requests have built up, as far as it still means the same.
+// Requests under way still use old.
+func (s *source) inherit(old *source) {
+	s.inFlight = old.inFlight
+	if s.config.Rate == old.config.Rate {
+		s.limiter = old.limiter
 	}
-	return []string{s.queue, bridge.QuarantineQueue(s.queue)}
+	if s.quarantine != nil && old.quarantine != nil {
+		s.quarantine = old.quarantine
+	}
+	if s.recent != nil && old.recent != nil && s.queue == old.queue {
+		s.recent = old.recent
+	}
 }
 
 // deadline is when a request received at start must be answered.
@@ -268,6 +302,9 @@ func parsePrefixes(list []string) ([]netip.Prefix, error) {
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%q is no CIDR", text))
 			continue
+		}
+		if p.Addr().Is4In6() && p.Bits() >= 96 { // ::ffff:10.0.0.0/104 is 10.0.0.0/8
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}
 		out = append(out, p.Masked())
 	}

@@ -51,7 +51,7 @@ func TestTLSHasTheSameLimits(t *testing.T) {
 	t.Parallel()
 	c := sources(open("a"))
 	cert, key := certificate(t)
-	c.Settings.TLS = bridge.IngressTLS{Cert: cert, Key: key, ClientCA: cert}
+	c.Settings.TLS = bridge.IngressTLS{Cert: cert, Key: key}
 	w := serve(t, c)
 	ca, err := os.ReadFile(cert)
 	if err != nil {

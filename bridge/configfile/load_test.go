@@ -111,7 +111,7 @@ func TestEnvironmentProblemsNameTheVariable(t *testing.T) {
 	t.Setenv("QUEENBRIDGE_STOP_TIMEOUT", "5")
 	t.Setenv("QUEENBRIDGE_QUEEN_URLS", "http://a:1,queen")
 	t.Setenv("QUEENBRIDGE_QUEEN_EMBEDDED", "memory")
-	t.Setenv("QUEENBRIDGE_INGRESS_SPOOL_DIR", "/spool")
+	t.Setenv("QUEENBRIDGE_INGRESS_SPOOL_MAX_BYTES", "0B")
 	t.Setenv("QUEENBRIDGE_ENCRYPTION_KEY", "s3cret")
 	_, err := load(t, "log: {level: loud}\n", nil)
 	want := []string{
@@ -119,7 +119,7 @@ func TestEnvironmentProblemsNameTheVariable(t *testing.T) {
 		`QUEENBRIDGE_STOP_TIMEOUT: stop_timeout: must be a duration such as 30s, got "5"`,
 		`QUEENBRIDGE_QUEEN_EMBEDDED: queen.embedded: excludes queen.urls: set one of them`,
 		`QUEENBRIDGE_QUEEN_URLS: queen.urls[1]: must be a URL that begins with http:// or https:// and a host`,
-		`QUEENBRIDGE_INGRESS_SPOOL_DIR: ingress.spool.dir: the spool is not built yet in this version`,
+		`QUEENBRIDGE_INGRESS_SPOOL_MAX_BYTES: ingress.spool.max_bytes: must be 1B or more, got 0B`,
 		`QUEENBRIDGE_ENCRYPTION_KEY: must be the base64 of 32 bytes: make one with "openssl rand -base64 32"`,
 	}
 	if diff := cmp.Diff(want, lines(t, err)); diff != "" {
@@ -211,6 +211,8 @@ func TestEverySettingHasItsVariable(t *testing.T) {
 	free := map[string]func(bridge.Config) string{
 		"queen.embedded": func(c bridge.Config) string { return c.Queen.Embedded },
 		"queen.token":    func(c bridge.Config) string { return c.Queen.Token.Reveal() },
+
+		"ingress.spool.dir": func(c bridge.Config) string { return c.Ingress.Spool.Dir },
 	}
 	for _, path := range settings("", reflect.TypeFor[bridge.Config]()) {
 		name := "QUEENBRIDGE_" + strings.ToUpper(strings.ReplaceAll(path, ".", "_"))

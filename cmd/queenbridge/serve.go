@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -66,6 +67,13 @@ type bridgeProcess struct {
 	stopping atomic.Bool
 	addrs    addrs
 	started  func(addrs) // called once the listeners are open; may be nil
+	terminal io.Writer   // for the eyes of the operator, past the log
+}
+
+// showSecret prints, once and past the log, a secret that a provider handed
+// over.
+func (b *bridgeProcess) showSecret(source, secret string) {
+	_, _ = fmt.Fprintf(b.terminal, "\n  source %q was handed its secret; put it into its secrets, it is not shown again:\n\n      %s\n\n", source, secret)
 }
 
 // addrs are the listeners' addresses as they really are.
@@ -73,7 +81,7 @@ type addrs struct{ ingress, admin, queen net.Addr }
 
 func (p *program) serve(ctx context.Context, cfg bridge.Config, only []string) error {
 	log := newLogger(p.err, cfg.Log)
-	b := &bridgeProcess{cfg: cfg, log: log, reg: newRegistry()}
+	b := &bridgeProcess{cfg: cfg, log: log, reg: newRegistry(), terminal: p.err}
 	return b.run(ctx, only)
 }
 
@@ -155,7 +163,7 @@ func (b *bridgeProcess) services(ctx context.Context, wants func(string) bool) (
 func (b *bridgeProcess) ingressService(ctx context.Context) (service, error) {
 	server, err := ingress.New(ingress.Config{
 		Sources: b.cfg.Sources, Settings: b.cfg.Ingress, Queen: b.link.client,
-		Logger: b.log, Metrics: b.reg, StopTimeout: b.cfg.StopTimeout,
+		Logger: b.log, Metrics: b.reg, StopTimeout: b.cfg.StopTimeout, ShowSecret: b.showSecret,
 	})
 	if err != nil {
 		return service{}, err
