@@ -120,6 +120,10 @@ var (
 	limitedFor1s     = fault{name: "429, Retry-After 1", unsent: true, reply: fixed(429, limitedText, "Retry-After", "1")}
 	unavailable      = fault{name: "503", unsent: true, reply: fixed(503, `{"error":"no leader","code":"no_leader"}`, "Retry-After", "1")}
 	proxyDown        = fault{name: "503 of a proxy", unsent: true, reply: fixed(503, htmlText, "Content-Type", "text/html")}
+	badGateway       = fault{name: "502 of a proxy", unsent: true, reply: fixed(502, htmlText, "Content-Type", "text/html")}
+	missing          = fault{name: "404 of a proxy", unsent: true, reply: fixed(404, "default backend - 404", "Content-Type", "text/plain")}
+	denied           = fault{name: "401", unsent: true, reply: fixed(401, `{"error":"Unauthorized"}`)}
+	forbidden        = fault{name: "403", unsent: true, reply: fixed(403, `{"error":"forbidden","code":"insufficient_permissions"}`)}
 	unknownUndone    = fault{name: "503 outcome_unknown", unsent: true, reply: fixed(503, unknownText)}
 	unknownDone      = fault{name: "committed, 503 outcome_unknown", reply: fixed(503, unknownText)}
 	pool             = fault{name: "500 pool", unsent: true, reply: fixed(500, poolText)}
@@ -144,8 +148,8 @@ var corrupted = fault{name: "payload corrupted", mangle: func(b []byte) []byte {
 
 // anyCall are the faults that any request may meet.
 var anyCall = []fault{
-	slowRequest, slowAnswer, resetBefore, lostReply, brokenReply, halfReply, limited, limitedFor1s, unavailable, proxyDown,
-	unknownUndone, unknownDone, pool, poolDone, garbage, garbageDone, emptyDone, emptyUndone, objectDone, nullUndone, listDone, binaryDone,
+	slowRequest, slowAnswer, resetBefore, lostReply, brokenReply, halfReply, limited, limitedFor1s, unavailable, proxyDown, badGateway,
+	missing, denied, forbidden, unknownUndone, unknownDone, pool, poolDone, garbage, garbageDone, emptyDone, emptyUndone, objectDone, nullUndone, listDone, binaryDone,
 }
 
 // databaseAway is what a real 1.3.0 answers while its database is away.

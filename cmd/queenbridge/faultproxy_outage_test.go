@@ -32,7 +32,10 @@ func TestDatabaseAway(t *testing.T) {
 	f := newTarget(t, func(ctx context.Context, c call) int {
 		if strings.Contains(string(c.body), `"held":1`) {
 			close(inCall)
-			<-back
+			select {
+			case <-back:
+			case <-ctx.Done():
+			}
 		}
 		return failsAsTold(ctx, c)
 	})
@@ -90,6 +93,25 @@ func TestReadySoonAfterOneLostPop(t *testing.T) {
 		status, body := get(t, p.admin+"/readyz")
 		return status == http.StatusOK, body
 	})
+}
+
+// TestLongRetryAfterIsNotBelieved: a maintenance page that asks for an hour
+// must not stop a queue's events for an hour; a minute at most is.
+func TestLongRetryAfterIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	w, f := newFaultyWorld(t), newTarget(t, always(200))
+	p := w.ready(w.route("github", hexSecret, f.URL, ""))
+	hour := fault{name: "503, Retry-After 3600", unsent: true, reply: fixed(503, htmlText, "Retry-After", "3600")}
+	w.proxy.plan(push, hour)
+	w.proxy.next(popSource, hour)
+	if status, _, _ := p.github(w.path(), "a", `{"n":1}`); status != http.StatusServiceUnavailable && status != http.StatusOK {
+		t.Errorf("answered %d, want 503 or 200", status)
+	}
+	within(t, 70*time.Second, "the event is accepted", func() (bool, string) {
+		status, _, answer := p.github(w.path(), "a", `{"n":1}`)
+		return status == http.StatusOK, fmt.Sprint(status, " ", answer)
+	})
+	f.nextWithin(70 * time.Second)
 }
 
 // TestOneNodeOfTwoFails: two nodes of one broker fail in turn, each in its way.

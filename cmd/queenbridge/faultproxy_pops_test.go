@@ -10,7 +10,7 @@ import (
 
 // popFaults are what may happen to a pop.
 var popFaults = []fault{
-	slowRequest, slowAnswer, resetBefore, lostReply, brokenReply, halfReply, limited, limitedFor1s, proxyDown,
+	slowRequest, slowAnswer, resetBefore, lostReply, brokenReply, halfReply, limited, limitedFor1s, proxyDown, missing, denied,
 	unknownDone, pool, garbage, garbageDone, emptyDone, objectDone, listDone, binaryDone, databaseAway(popSource),
 }
 

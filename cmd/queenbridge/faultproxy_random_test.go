@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -160,6 +161,9 @@ func everything() map[class][]fault {
 	catalog := map[class][]fault{}
 	for _, c := range allClasses {
 		catalog[c] = append(anyCall[:len(anyCall):len(anyCall)], databaseAway(c))
+	}
+	for _, c := range []class{kv, timers, other} { // at the start a 404 means a broker too old, for good
+		catalog[c] = slices.DeleteFunc(slices.Clone(catalog[c]), func(f fault) bool { return f.name == missing.name })
 	}
 	for _, c := range []class{popSource, popRetry, popDead} { // not pinned ones: what is corrupted then is lost for good
 		catalog[c] = append(catalog[c], corrupted)

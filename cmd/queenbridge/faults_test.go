@@ -138,6 +138,9 @@ func TestFaultsOfSettles(t *testing.T) {
 				p.drained(queue, queue, patient)
 				f.attempts(t, body, kind.calls)
 				sameBody(t, w.proxy.seen(transaction)[before:])
+				if calls := f.of(body); calls[len(calls)-1].at.Sub(calls[0].at) > 10*time.Second {
+					t.Errorf("%s: the retry came only with the end of the lease", fault.name)
+				}
 				if kind.event == `"bad":1` {
 					dead++
 					checkBuried(t, fault.name, p, queue, body, dead)
@@ -296,7 +299,13 @@ func TestFailingRenewals(t *testing.T) {
 	t.Parallel()
 	w := newFaultyWorld(t)
 	over := make(chan struct{})
-	f := newTarget(t, func(context.Context, call) int { <-over; return 200 })
+	f := newTarget(t, func(ctx context.Context, _ call) int {
+		select {
+		case <-over:
+		case <-ctx.Done():
+		}
+		return 200
+	})
 	p := w.ready(w.route("github", hexSecret, f.URL, "    ordering: partition\n")) // a lease of 15 s, renewed after 5, 10
 	queue := w.name("main")
 	w.proxy.plan(extend, resetBefore, unavailable, garbage) // after 5 s and twice 1.25 s
