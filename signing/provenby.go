@@ -26,6 +26,8 @@ func (p Preset) SecretForm() string {
 	switch {
 	case !ok || r.scheme.secrets == secretsNone || r.scheme.kind == kindNone:
 		return ""
+	case secretsByOption[p.Name] != "":
+		return secretsByOption[p.Name]
 	case r.scheme.account:
 		return "the API secret that fetches the keys, or none with pinned keys"
 	case r.scheme.algorithm != "":
@@ -39,6 +41,14 @@ func (p Preset) SecretForm() string {
 var secretForms = map[keyForm]string{
 	keyWhsec: "base64, with or without whsec_ in front", keyBase64: "base64", keyHex: "hex",
 	keyStandard: "whsec_ and base64, or the public key whpk_ and base64", keySHA1: "text, verbatim",
+}
+
+// secretsByOption are the forms that the options choose from.
+var secretsByOption = map[string]string{
+	"hmac":       "as scheme_options.key says; text, verbatim, without it",
+	"public-key": "the public key: PEM or base64; Ed25519 also as its 32 bytes in hex or base64",
+	"jwt":        "HS256: text, verbatim; others: none",
+	"rfc9421":    "hmac-sha256: base64; others: the public key in PEM",
 }
 
 // provenBy are the schemes that no declaration describes.
@@ -59,7 +69,7 @@ var provenBy = map[string]string{
 	"mandrill":          "X-Mandrill-Signature: HMAC-SHA1 base64 over the URL and the sorted form fields",
 	"plivo":             "X-Plivo-Signature-V3: HMAC-SHA256 base64 over the URL, the sorted fields and a nonce",
 	"hubspot":           "X-HubSpot-Signature-v3: HMAC-SHA256 base64 over {method}{url}{body}{timestamp}, time X-HubSpot-Request-Timestamp (ms)",
-	"contentful":        "x-contentful-signature: HMAC-SHA256 hex over the canonical request, time x-contentful-timestamp (ms)",
+	"contentful":        "x-contentful-signature: HMAC-SHA256 hex over the canonical request, time x-contentful-timestamp (ms), window 30s",
 	"docusign":          "X-DocuSign-Signature-1 … -100: HMAC-SHA256 base64, any of them",
 	"aws-sns":           "body field Signature: RSA over the fields of the message, by Amazon's certificate",
 	"ms-graph":          "clientState of every item equals a secret; the body is not signed",
@@ -101,7 +111,7 @@ func (s *scheme) provenBy() string {
 func (s *scheme) written() string {
 	switch {
 	case s.prefix != "":
-		return s.prefix + " "
+		return strings.TrimSpace(s.prefix) + " "
 	case s.format == formatTags:
 		return s.tag + s.delimiter + " "
 	case s.stampKey != "":

@@ -45,6 +45,8 @@ type Result struct {
 	EncryptionKey []byte
 
 	doc bridge.Node
+	// files are those that references name.
+	files []string
 	// before is the configuration before the flags.
 	before bridge.Node
 }
@@ -60,7 +62,7 @@ type Result struct {
 // $${ stands for ${ itself.
 //
 // The error is an *Error that lists every problem, or says why the file cannot
-// be read; the Result then has nothing but the Path.
+// be read; the Result then has nothing but the Path and the Files.
 func Load(o Options) (Result, error) {
 	env, err := readEnvironment()
 	if err != nil {
@@ -77,10 +79,29 @@ func Load(o Options) (Result, error) {
 	if err != nil {
 		return Result{Path: r.Path}, syntaxError(r.Path, err)
 	}
-	resolver{dir: filepath.Dir(r.Path)}.resolve(&doc)
+	references := resolver{dir: filepath.Dir(r.Path)}
+	references.resolve(&doc)
+	r.files = references.files
 	env.layOver(&doc)
 	r.doc = doc
 	return r.check(env, o.Flags)
+}
+
+// Written is the text at a path of the document as it was written, where it
+// holds a reference (${env:GITHUB_SECRET}); "" where it does not.
+func (r Result) Written(path string) string {
+	n, _ := r.doc.At(path)
+	return n.Reference
+}
+
+// Files are the files the configuration was made of: its own and those that
+// references name, whether they can be read or not. A Result of a failed Load
+// has as many of them as were seen.
+func (r Result) Files() []string {
+	if r.Path == "" {
+		return nil
+	}
+	return append([]string{r.Path}, r.files...)
 }
 
 func firstOf(texts ...string) string {
@@ -111,7 +132,7 @@ func (r Result) check(env environment, flags func(*bridge.Config)) (Result, erro
 	failed, warnings := split(problems)
 	r.Warnings = warnings
 	if len(failed) > 0 {
-		return Result{Path: r.Path}, &Error{Problems: failed, Warnings: warnings}
+		return Result{Path: r.Path, files: r.files}, &Error{Problems: failed, Warnings: warnings}
 	}
 	return r, nil
 }

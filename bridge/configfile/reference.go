@@ -12,12 +12,13 @@ import (
 
 // resolver resolves the references in the strings of a document.
 type resolver struct {
-	dir string // relative paths start here
+	dir   string   // relative paths start here
+	files []string // those that references named
 }
 
 // resolve replaces every reference below n by what it stands for. One that
 // cannot be resolved leaves the reason in its node.
-func (r resolver) resolve(n *bridge.Node) {
+func (r *resolver) resolve(n *bridge.Node) {
 	n.Walk("", func(_ string, n *bridge.Node) {
 		if n.Kind != bridge.NodeString || !strings.Contains(n.Text, "${") {
 			return
@@ -36,7 +37,7 @@ func (r resolver) resolve(n *bridge.Node) {
 }
 
 // expand resolves the references in text; referred says that there was one.
-func (r resolver) expand(text string) (expanded string, referred bool, err error) {
+func (r *resolver) expand(text string) (expanded string, referred bool, err error) {
 	var out strings.Builder
 	for {
 		before, rest, found := strings.Cut(text, "${")
@@ -67,7 +68,7 @@ const literalHint = "a literal ${ is written $${"
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // lookUp resolves what stands between ${ and }.
-func (r resolver) lookUp(reference string) (string, error) {
+func (r *resolver) lookUp(reference string) (string, error) {
 	kind, name, _ := strings.Cut(reference, ":")
 	switch kind {
 	case "env":
@@ -89,13 +90,14 @@ func (r resolver) lookUp(reference string) (string, error) {
 
 // readSecret reads the file of a reference. Editors and echo end a file with a
 // newline that is no part of a secret, so one is dropped.
-func (r resolver) readSecret(path string) (string, error) {
+func (r *resolver) readSecret(path string) (string, error) {
 	if path == "" {
 		return "", fmt.Errorf("${file:} names no file: write ${file:PATH}")
 	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(r.dir, path)
 	}
+	r.files = append(r.files, path)
 	data, err := readAtMost(path, maxSecret)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the file of a reference: %w", err)
