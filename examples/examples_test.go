@@ -139,15 +139,39 @@ func (e *example) listening(lines <-chan string) {
 	}
 }
 
-func (e *example) send(source, body string) {
+func (e *example) send(source, body string, more ...string) {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), patient)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "send", "--config", e.config, "--source", source, "--data", body,
-		"--url", e.addrs["ingress listening"]+"/in/"+source)
+	args := append([]string{"send", "--config", e.config, "--source", source, "--data", body,
+		"--url", e.addrs["ingress listening"] + "/in/" + source}, more...)
+	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = e.env
 	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("200 OK")) {
 		e.t.Fatalf("queenbridge send: %v\n%s", err, out)
+	}
+}
+
+// awaitMetric waits until the bridge shows a line among its metrics.
+func (e *example) awaitMetric(line string) {
+	e.t.Helper()
+	deadline := time.Now().Add(patient)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		resp, err := http.Get(e.addrs["admin listening"] + "/metrics")
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		metrics, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if strings.Contains(string(metrics), line+"\n") {
+			return
+		}
+		if time.Now().After(deadline) {
+			e.t.Fatalf("no metric %s", line)
+		}
+		<-tick.C
 	}
 }
 
@@ -181,6 +205,31 @@ func TestFanOut(t *testing.T) {
 	}
 	if len(ci) > 0 {
 		t.Errorf("ci saw the retry of audit: %v", <-ci)
+	}
+}
+
+func TestFilteredPushes(t *testing.T) {
+	t.Parallel()
+	deployURL, deploy := function(t, ok)
+	triageURL, triage := function(t, ok)
+	e := serve(t, "filtered-pushes", "GITHUB_SECRET=s3cret", "DEPLOY_URL="+deployURL, "TRIAGE_URL="+triageURL)
+	const push, issues, pulls = "X-GitHub-Event: push", "X-GitHub-Event: issues", "X-GitHub-Event: pull_request"
+	e.send("github", `{"ref":"refs/heads/try"}`, "--header", push)
+	e.send("github", `{"ref":"refs/heads/main"}`, "--header", push)
+	e.send("github", `{"action":"closed"}`, "--header", issues)
+	e.send("github", `{"action":"opened","pull_request":{"draft":true}}`, "--header", pulls)
+	e.send("github", `{"action":"opened","pull_request":{"draft":false}}`, "--header", pulls)
+	if c := next(t, deploy); c.body != `{"ref":"refs/heads/main"}` || c.header.Get("X-GitHub-Event") != "push" {
+		t.Errorf("deploy is called with %s", c.body)
+	}
+	if c := next(t, triage); c.body != `{"action":"opened","pull_request":{"draft":false}}` {
+		t.Errorf("triage is called with %s", c.body)
+	}
+	// All are judged: what else was to come would be here.
+	e.awaitMetric(`queenbridge_dispatch_filtered_total{route="main-to-deploy"} 4`)
+	e.awaitMetric(`queenbridge_dispatch_filtered_total{route="opened-to-triage"} 4`)
+	if len(deploy)+len(triage) > 0 {
+		t.Errorf("%d more calls of deploy, %d of triage", len(deploy), len(triage))
 	}
 }
 

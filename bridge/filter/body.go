@@ -42,6 +42,7 @@ func (d *decoder) decode(body []byte, n *need) (any, error) {
 	d.json.Reset(&d.buffer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	value, err := d.document(n)
 	d.buffer = bytes.Buffer{}
+	d.json.Reset(&d.buffer) // lets go of the body
 	var large *tooLargeError
 	switch {
 	case err == nil:

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -69,10 +70,7 @@ func problemIn(source string, line, column int, text string) Problem {
 	for len(rest) > 1 && (rest[0] == '.' || rest[0] == '?') {
 		rest, p.Column = rest[1:], p.Column+1
 	}
-	p.Near = strings.TrimSpace(string(rest))
-	if len(rest) > maxNear {
-		p.Near = strings.TrimSpace(string(rest[:maxNear])) + "…"
-	}
+	p.Near = strings.TrimSpace(printable(cut(string(rest), maxNear)))
 	return p
 }
 
@@ -207,7 +205,17 @@ func find(tree *ast.AST, id int64) (found ast.Expr) {
 func quoted(s string) string { return strconv.Quote(cut(s, 64)) }
 
 // oneLine makes a short line of a message.
-func oneLine(s string) string { return cut(strings.Join(strings.Fields(s), " "), 200) }
+func oneLine(s string) string { return cut(printable(strings.Join(strings.Fields(s), " ")), 200) }
+
+// printable shows what cannot be shown as a space.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s)
+}
 
 func cut(s string, most int) string {
 	if r := []rune(s); len(r) > most {

@@ -1,0 +1,73 @@
+package filter_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/queenbridge/queenbridge/bridge/filter"
+)
+
+// bodyOf is a GitHub push of about a kilobyte, or as many times that as there
+// are commits.
+func bodyOf(commits int) string {
+	commit := `{"id":"b2a4f7c1d9e0b6a1f378c214d9e0b6a1f37a1b2c","message":"fix: the thing that was broken","timestamp":"2026-11-20T08:30:15Z",
+		"author":{"name":"Octo Cat","email":"octo@example.com","username":"octo"},"added":["a.go","b.go"],"removed":[],"modified":["README.md"],
+		"distinct":true,"url":"https://github.com/octo/hello/commit/b2a4f7c1d9e0b6a1f378c214d9e0b6a1f37a1b2c"}`
+	return `{"ref":"refs/heads/main","before":"0000000000000000000000000000000000000000","after":"b2a4f7c1d9e0b6a1f378c214d9e0b6a1f37a1b2c",
+		"repository":{"id":123456789,"full_name":"octo/hello","private":false,"owner":{"login":"octo","id":1},"topics":["go","queue"]},
+		"pusher":{"name":"octo","email":"octo@example.com"},"forced":false,"commits":[` + strings.TrimSuffix(strings.Repeat(commit+",", commits), ",") + `]}`
+}
+
+// BenchmarkMatch is beside a bare decoding of the same body.
+func BenchmarkMatch(b *testing.B) {
+	for _, size := range []struct {
+		name    string
+		commits int
+	}{{"1KB", 1}, {"25KB", 50}} {
+		body := bodyOf(size.commits)
+		b.Run(size.name+"/decode=encoding-json", func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				var v any
+				if err := json.Unmarshal([]byte(body), &v); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		for _, tt := range []struct{ name, expression string }{
+			{"type", `event.type == "push"`},
+			{"header", `event.headers["x-github-event"] == "push"`},
+			{"member", `event.body.ref == "refs/heads/main"`},
+			{"type-and-two-members", `event.type == "push" && event.body.ref == "refs/heads/main" && event.body.repository.full_name.startsWith("octo/")`},
+			{"other-type", `event.type == "ping" && event.body.ref == "refs/heads/main"`},
+			{"list", `event.body.commits.exists(c, c.message.startsWith("feat:")) || true`},
+			{"whole", `event.body != null`},
+		} {
+			b.Run(size.name+"/filter="+tt.name, func(b *testing.B) {
+				f, err := filter.Compile(tt.expression)
+				if err != nil {
+					b.Fatal(err)
+				}
+				e := push(body)
+				b.ReportAllocs()
+				b.SetBytes(int64(len(body)))
+				for b.Loop() {
+					if _, err := f.Match(b.Context(), e); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkCompile(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := filter.Compile(`event.type == "push" && event.body.ref == "refs/heads/main"`); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package filter_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/filter"
+)
+
+func ExampleFilter_Match() {
+	f, err := filter.Compile(`event.type == "push" && event.body.ref == "refs/heads/main"`)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, body := range []string{`{"ref":"refs/heads/main"}`, `{"ref":"refs/heads/try"}`, `{}`} {
+		fmt.Println(f.Match(context.Background(), &bridge.Event{Type: "push", Body: []byte(body)}))
+	}
+	fmt.Println(f.Match(context.Background(), &bridge.Event{Type: "ping", Body: []byte(`{}`)}))
+	// Output:
+	// true <nil>
+	// false <nil>
+	// false at column 36: event.body.ref: this event has no member "ref" (ask with has(), or read it with .? and orValue())
+	// false <nil>
+}
+
+func ExampleCompile() {
+	_, err := filter.Compile(`event.tpye == "push"`)
+	fmt.Println(err)
+	// Output:
+	// at column 7, `tpye == "push"`: an event has no field "tpye" (did you mean event.type?)
+}

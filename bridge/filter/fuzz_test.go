@@ -1,0 +1,96 @@
+package filter_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge/filter"
+)
+
+// slow is longer than anything may take, on a busy machine with the race
+// detector.
+const slow = 20 * time.Second
+
+// FuzzCompile proves that no text makes the compiler panic or hang, that what
+// it says of one is a line, and that what compiles can be evaluated.
+func FuzzCompile(f *testing.F) {
+	for _, seed := range []string{
+		`event.type == "push"`, `event.body.a.?b[0].orValue(1) > 2u`, `has(event.body.x) && event.headers["a"] in ["b", 'c']`,
+		`[1, 2].map(x, x * 2).exists(y, y == event.body)`, `{"a": b"\x00", 1: null}.a == event.query`, `event.tpye`, `event`, `.event.body`,
+		`event.time - timestamp("2026-01-01T00:00:00Z") > duration("1h")`, `event.type.matches("(a+)+$")`, `((((((((`, `"""`, `r"\"`, `a.b.c(d)[e]{f: g}`,
+		`1 ? 2 : 3`, `-9223372036854775808`, `event.body.event.all(event, event)`, `google.protobuf.Struct{}`, `optional.none().or(event.body)`, `[?event.body.?a]`,
+		strings.Repeat("-", 500) + "1", strings.Repeat("!", 500) + "true", strings.Repeat("[", 300), strings.Repeat("a.", 300) + "b",
+		"event.type == 'ö' &&\n\t event.tpye", "//", "event\x00", "`a`", strings.Repeat("[1].all(x, ", 30) + "true" + strings.Repeat(")", 30),
+	} {
+		f.Add(seed, `{"a":{"b":[1,"2",null]},"x":1e400}`)
+	}
+	f.Fuzz(func(t *testing.T, expression, body string) {
+		begun := time.Now()
+		compiled, err := filter.Compile(expression)
+		if err != nil {
+			if text := err.Error(); text == "" || strings.ContainsAny(text, "\n\r") || len(text) > 4000 {
+				t.Errorf("Compile(%q): %q is no line", expression, text)
+			}
+		} else if match, err := compiled.Match(t.Context(), push(body)); err != nil && match {
+			t.Errorf("Match(%q, %q) = true, %v", expression, body, err)
+		}
+		if took := time.Since(begun); took > slow {
+			t.Errorf("Compile(%q) and Match take %v", expression, took)
+		}
+	})
+}
+
+// FuzzMatch proves that no body makes an evaluation panic or hang, that a body
+// is JSON exactly where encoding/json says so, whatever part of it is read, and
+// that no error tells anything of it.
+func FuzzMatch(f *testing.F) {
+	for _, seed := range []string{
+		pushBody, ``, `null`, ` [1,{"a":[]}] `, `{"a":1,"a":{"b":2}}`, `{"a":{"b":1}}x`, `{"a":"\ud800"}`, "\xff", `-`, `1e400`, `-0`, `18446744073709551616`,
+		strings.Repeat("[", 20_000), strings.Repeat(`{"a":`, 300) + "1" + strings.Repeat("}", 300), `{"a":{"b":"x"},"c":[1,2,3],"s":"unguessable"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	var filters []*filter.Filter
+	for _, expression := range []string{
+		`type(event.body) != string && type(event.body) != bytes`, // reads all
+		`has(event.body.none) || type(event.body) != string && type(event.body) != bytes`,
+		`event.body.a.b == 1 || event.body.c[0] == 2`,
+		`event.body.s == "x" && event.body.s < 1`,
+		`timestamp(event.body.s) < event.time || int(event.body.a) > 1`,
+		`event.body.exists(x, x == event.body) || event.headers[event.body.s] == ""`,
+		`event.body == event.body && event.type.matches(event.body.s)`,
+		`event.body.?a[?"b"].hasValue() ? event.body.a.b : event.body.c`,
+	} {
+		compiled, err := filter.Compile(expression)
+		if err != nil {
+			f.Fatal(err)
+		}
+		filters = append(filters, compiled)
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		begun := time.Now()
+		for i, compiled := range filters {
+			match, err := compiled.Match(t.Context(), push(string(body)))
+			if i == 0 && err == nil && match != isJSON(body) {
+				t.Errorf("body %q is JSON: %v", body, match)
+			}
+			if err != nil && strings.Contains(err.Error(), "unguessable") {
+				t.Errorf("error tells of the body: %v", err)
+			}
+		}
+		if took := time.Since(begun); took > slow {
+			t.Errorf("%d bytes take %v", len(body), took)
+		}
+	})
+}
+
+// isJSON says that a body is JSON and not one string, which is a string either
+// way.
+func isJSON(body []byte) bool {
+	var v any
+	err := json.Unmarshal(body, &v)
+	_, text := v.(string)
+	return json.Valid(body) && !(err == nil && text)
+}
