@@ -106,6 +106,25 @@ func withoutURL(err error) error {
 	return err
 }
 
+// settle waits until no call is under way, or ctx ends. Calls that are asked for
+// meanwhile are refused.
+func (c *confirmer) settle(ctx context.Context) error {
+	held := 0
+	defer func() {
+		for range held {
+			<-c.slots
+		}
+	}()
+	for ; held < cap(c.slots); held++ {
+		select {
+		case c.slots <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
 // close waits for the calls under way until ctx ends, then cuts them off.
 func (c *confirmer) close(ctx context.Context) {
 	stop := context.AfterFunc(ctx, c.end)

@@ -178,6 +178,12 @@ func ipExtractor(proxies []string) (echo.IPExtractor, error) {
 // deadline of the request's context bounds the wait for Queen, too.
 func (s *Server) Handler() http.Handler { return s.echo }
 
+// Settle waits until nothing of the answered requests is left to do: a
+// subscription is confirmed after the answer (Amazon SNS). The error is that of
+// ctx. It is for those who run the Handler where a process stands still between
+// requests; Run settles by itself.
+func (s *Server) Settle(ctx context.Context) error { return s.confirmer.settle(ctx) }
+
 // Run serves listener until ctx ends, then refuses new requests, finishes
 // those received within StopTimeout, and returns when all it started has
 // stopped. What could not be stored by then was answered 503 and is logged.

@@ -1,3 +1,5 @@
+//go:build !nospool
+
 package ingress
 
 import (
