@@ -92,5 +92,5 @@ func isJSON(body []byte) bool {
 	var v any
 	err := json.Unmarshal(body, &v)
 	_, text := v.(string)
-	return json.Valid(body) && !(err == nil && text)
+	return json.Valid(body) && (err != nil || !text)
 }
