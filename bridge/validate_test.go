@@ -218,7 +218,7 @@ func TestCheckReportsCausesOnly(t *testing.T) {
 		{"unreadable list", "sources[0].secrets", `"s"`, []string{`sources[0].secrets: must be a list, got "s"`}},
 		{"unreadable map", "targets[0].http", `"http://x"`, []string{`targets[0].http: must be a map of fields, got "http://x"`}},
 		{"misspelled", "targets[0]", `{"name": "ci", "htpp": {"url": "http://x"}}`, []string{`targets[0].htpp: is unknown (did you mean "http"?)`}},
-		{"misspelled target name", "targets[0]", `{"nmae": "ci", "http": {"url": "http://x"}}`, []string{`targets[0].nmae: is unknown (did you mean "name"?)`}},
+		{"misspelled target name", "targets[0]", `{"naem": "ci", "http": {"url": "http://x"}}`, []string{`targets[0].naem: is unknown (did you mean "name"?)`}},
 		{"misspelled targets", "", `{"targetz": [], "routes": [{"name": "r", "queue": "q", "target": "ci"}]}`,
 			[]string{`targetz: is unknown (did you mean "targets"?)`}},
 		{"misspelled route name", "routes[0]", `{"nam": "r", "queue": "q", "target": "ci"}`, []string{`routes[0].nam: is unknown (did you mean "name"?)`}},

@@ -1,7 +1,6 @@
 package signing
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 )
@@ -52,7 +51,7 @@ func signHubSpot(v *Verifier, in *input, o Options) error {
 	if version == "v2" {
 		prefix = in.request.Method + withQuery(in.url, in.request.RawQuery)
 	}
-	in.request.Header.Set(http.CanonicalHeaderKey(hubSpotVersion), version)
+	in.request.Header.Set(hubSpotVersion, version)
 	in.request.Header.Set(hubSpotOld, hubSpotHash(v.keys[0].raw, prefix, in.request.Body))
 	return nil
 }

@@ -32,11 +32,11 @@ func ExampleNew_hmac() {
 		Secrets: []string{"s3cret"},
 		SchemeOptions: map[string]any{
 			"header": "Acme-Signature", "format": "pairs", "timestamp_key": "t", "signature_key": "v1",
-			"message": "{timestamp}.{body}", "tolerence": "60s",
+			"message": "{timestamp}.{body}", "tolerancee": "60s",
 		},
 	})
 	fmt.Println(v == nil, problems[0].Path)
-	// Output: true scheme_options.tolerence
+	// Output: true scheme_options.tolerancee
 }
 
 // Ids are read as they were written, whatever a float would make of them.

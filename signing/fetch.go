@@ -140,9 +140,9 @@ func (f *HTTPFetcher) Fetch(r KeyRequest) ([]byte, error) {
 // name tells requests apart without keeping the credentials they carry.
 func (r *KeyRequest) name() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %s\n", r.Method, r.URL)
+	_, _ = fmt.Fprintf(h, "%s %s\n", r.Method, r.URL)
 	for _, key := range slices.Sorted(maps.Keys(r.Header)) {
-		fmt.Fprintf(h, "%s: %q\n", key, r.Header[key])
+		_, _ = fmt.Fprintf(h, "%s: %q\n", key, r.Header[key])
 	}
 	h.Write(r.Body)
 	return hex.EncodeToString(h.Sum(nil))

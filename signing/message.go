@@ -163,7 +163,7 @@ func (t template) has(required bool, kinds ...partKind) bool {
 	for _, s := range t {
 		for _, p := range s.parts {
 			for _, k := range kinds {
-				if p.kind == k && !(required && s.optional) {
+				if p.kind == k && (!required || !s.optional) {
 					return true
 				}
 			}

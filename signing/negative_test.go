@@ -27,7 +27,7 @@ type subject struct {
 	// stampHeader carries the timestamp, or stampKey in the signature header.
 	stampHeader, stampKey string
 	unit                  int64 // timestamp units in a second, 0 = no timestamp
-	method, query, body   string
+	query, body           string
 	contentType           string
 	rename                map[string]string // header names sent instead
 	// other are marks of other versions; many repeats the signature.

@@ -29,8 +29,7 @@ func New(o Options) (*Verifier, []Problem) {
 }
 
 func unknownScheme(name string) string {
-	switch {
-	case name == "":
+	if name == "" {
 		return "is required: name the provider, or a generic verifier (hmac, public-key, token, basic, jwt, rfc9421, mtls, none)"
 	}
 	names := make([]string, len(table))

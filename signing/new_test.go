@@ -40,7 +40,7 @@ func TestNewProblems(t *testing.T) {
 		{"tolerance type", signing.Options{Scheme: "stripe", Secrets: one, SchemeOptions: opts("tolerance", int64(300))}, []string{"scheme_options.tolerance: must be a duration such as 300s or 5m, got a number"}},
 		{"tolerance text", signing.Options{Scheme: "stripe", Secrets: one, SchemeOptions: opts("tolerance", "5 minutes")}, []string{`scheme_options.tolerance: must be a duration such as 300s or 5m, got "5 minutes"`}},
 		{"tolerance negative", signing.Options{Scheme: "slack", Secrets: one, SchemeOptions: opts("tolerance", "-1s")}, []string{"scheme_options.tolerance: must not be negative"}},
-		{"unknown option", signing.Options{Scheme: "slack", Secrets: one, SchemeOptions: opts("tolerence", "1s")}, []string{`scheme_options.tolerence: is unknown (did you mean "tolerance"?)`}},
+		{"unknown option", signing.Options{Scheme: "slack", Secrets: one, SchemeOptions: opts("tolerancee", "1s")}, []string{`scheme_options.tolerancee: is unknown (did you mean "tolerance"?)`}},
 		{"hmac without source", signing.Options{Scheme: "hmac", Secrets: one}, []string{"scheme_options: does not say where the signature is"}},
 		{"hmac with two sources", signing.Options{Scheme: "hmac", Secrets: one, SchemeOptions: opts("header", "X", "json", "a.b")}, []string{"scheme_options: says in more than one way"}},
 		{"hmac headers empty", signing.Options{Scheme: "hmac", Secrets: one, SchemeOptions: opts("headers", []any{})}, []string{"scheme_options.headers: must be a list of at least one text"}},

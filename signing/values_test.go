@@ -1,6 +1,7 @@
 package signing_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -198,7 +199,7 @@ func TestFamilies(t *testing.T) {
 		p.headers = append(p.headers[:len(p.headers):len(p.headers)], tt.add...)
 		v, r := p.verifier(t), p.request()
 		_, err := v.Verify(r)
-		if rejection, _ := err.(*signing.Rejection); tt.reason != "" {
+		if rejection, _ := errors.AsType[*signing.Rejection](err); tt.reason != "" {
 			if rejection == nil || rejection.Reason != tt.reason {
 				t.Errorf("Verify(%s + %q) = %v, want %s", tt.vector, tt.add, err, tt.reason)
 			}
