@@ -240,20 +240,7 @@ func queueStatsJSON(q *queue, t tally) []byte {
 
 // handleQueueDetail is GET /api/v1/status/queues/:queue.
 func (b *Broker) handleQueueDetail(w http.ResponseWriter, _ *http.Request, p params) {
-	var body []byte
-	err := b.view(func() {
-		if q := b.st.queues[p[0]]; q != nil {
-			body = b.queueDetailJSON(q)
-		}
-	})
-	switch {
-	case err != nil:
-		unavailable(w, err)
-	case body == nil:
-		failure(w, http.StatusNotFound, "Queue not found")
-	default:
-		answer(w, http.StatusOK, body)
-	}
+	b.answerQueue(w, p[0], b.queueDetailJSON)
 }
 
 func (b *Broker) queueDetailJSON(q *queue) []byte {

@@ -51,10 +51,15 @@ func segmentsJSON(q *queue) string {
 
 // handleQueue is GET /api/v1/resources/queues/:queue.
 func (b *Broker) handleQueue(w http.ResponseWriter, _ *http.Request, p params) {
+	b.answerQueue(w, p[0], b.queueJSON)
+}
+
+// answerQueue answers with one queue as render shows it, or 404.
+func (b *Broker) answerQueue(w http.ResponseWriter, name string, render func(*queue) []byte) {
 	var body []byte
 	err := b.view(func() {
-		if q := b.st.queues[p[0]]; q != nil {
-			body = b.queueJSON(q)
+		if q := b.st.queues[name]; q != nil {
+			body = render(q)
 		}
 	})
 	switch {
