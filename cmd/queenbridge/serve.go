@@ -7,14 +7,18 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/configfile"
 	"github.com/queenbridge/queenbridge/dispatch"
 	"github.com/queenbridge/queenbridge/dispatch/httptarget"
 	"github.com/queenbridge/queenbridge/ingress"
@@ -28,18 +32,16 @@ func (p *program) serveCommand() *cobra.Command {
 	var s settings
 	var only []string
 	c := &cobra.Command{
-		Use:     "serve",
-		Short:   "Run the bridge: ingress and dispatch",
+		Use:   "serve",
+		Short: "Run the bridge: ingress and dispatch",
+		Long: "serve runs the bridge until SIGTERM. Sources follow the configuration without a restart: when its file or a file\n" +
+			"that it refers to changes, and on SIGHUP. What needs a restart is logged; a broken file changes nothing.",
 		Example: "  queenbridge serve --config bridge.yaml\n  queenbridge serve --only ingress",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOnly(only); err != nil {
 				return err
 			}
-			cfg, err := p.load(&s)
-			if err != nil {
-				return err
-			}
-			return p.serve(cmd.Context(), cfg, only)
+			return p.serve(cmd.Context(), &s, only)
 		},
 	}
 	s.bind(c.Flags())
@@ -68,6 +70,7 @@ type bridgeProcess struct {
 	addrs    addrs
 	started  func(addrs) // called once the listeners are open; may be nil
 	terminal io.Writer   // for the eyes of the operator, past the log
+	reload   *reloader   // nil: the configuration cannot change
 }
 
 // showSecret prints, once and past the log, a secret that a provider handed
@@ -79,9 +82,21 @@ func (b *bridgeProcess) showSecret(source, secret string) {
 // addrs are the listeners' addresses as they really are.
 type addrs struct{ ingress, admin, queen net.Addr }
 
-func (p *program) serve(ctx context.Context, cfg bridge.Config, only []string) error {
-	log := newLogger(p.err, cfg.Log)
-	b := &bridgeProcess{cfg: cfg, log: log, reg: newRegistry(), terminal: p.err}
+func (p *program) serve(ctx context.Context, s *settings, only []string) error {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGHUP)
+	defer signal.Stop(asked)
+	cfg, err := p.load(s)
+	if err != nil {
+		return err
+	}
+	b := &bridgeProcess{cfg: cfg, log: newLogger(p.err, cfg.Log), reg: newRegistry(), terminal: p.err}
+	b.reload = &reloader{
+		load: func() (configfile.Result, error) {
+			return configfile.Load(configfile.Options{Path: s.config, Flags: s.apply})
+		},
+		asked: asked, running: cfg, log: b.log,
+	}
 	return b.run(ctx, only)
 }
 
@@ -156,6 +171,10 @@ func (b *bridgeProcess) services(ctx context.Context, wants func(string) bool) (
 		}
 		all = append(all, s)
 	}
+	if b.reload != nil {
+		b.reload.queues = b.conn.configure
+		all = append(all, service{"configuration", b.reload.run})
+	}
 	dispatching := wants("dispatch")
 	return append(all, service{"dispatch", func(ctx context.Context) error { return b.dispatchService(ctx, dispatching) }}), nil
 }
@@ -167,6 +186,9 @@ func (b *bridgeProcess) ingressService(ctx context.Context) (service, error) {
 	})
 	if err != nil {
 		return service{}, err
+	}
+	if b.reload != nil {
+		b.reload.update = server.Update
 	}
 	l, err := listen(ctx, "ingress.addr", b.cfg.Ingress.Addr)
 	if err != nil {
