@@ -406,14 +406,14 @@ func TestOutageIsNotFollowedByAFlood(t *testing.T) {
 			return after(ctx, time.Duration(c.at.UnixNano()%97)*time.Millisecond, bridge.Response{Status: []int{500, 200}[min(c.n-1, 1)]})
 		})
 		var back atomic.Bool
-		sent := 0
+		var sent atomic.Int64
 		k.faults.set(func(r *http.Request) devbroker.Fault {
 			switch {
 			case r.URL.Path != "/api/v1/transaction":
 			case !back.Load():
 				return devbroker.Fault{Status: 500}
 			default:
-				sent++
+				sent.Add(1)
 			}
 			return devbroker.Fault{}
 		})
@@ -424,8 +424,8 @@ func TestOutageIsNotFollowedByAFlood(t *testing.T) {
 		}
 		back.Store(true)
 		k.wait(4 * time.Second)
-		if sent == 0 || sent > 15 {
-			t.Errorf("%d transactions after an outage with 100 settles, want few", sent)
+		if n := sent.Load(); n == 0 || n > 15 {
+			t.Errorf("%d transactions after an outage with 100 settles, want few", n)
 		}
 		k.wait(time.Minute)
 		if n := len(k.fn.all()); n != 200 {
