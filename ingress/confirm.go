@@ -118,6 +118,11 @@ func (c *confirmer) settle(ctx context.Context) error {
 	for ; held < cap(c.slots); held++ {
 		select {
 		case c.slots <- struct{}{}:
+			continue
+		default: // an ended ctx matters only where there is something to wait for
+		}
+		select {
+		case c.slots <- struct{}{}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

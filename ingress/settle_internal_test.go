@@ -30,7 +30,9 @@ func TestSettleWaitsForConfirmations(t *testing.T) {
 			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
 		})
 		s := &Server{confirmer: newConfirmer(transport, slog.New(slog.DiscardHandler), m)}
-		if err := s.Settle(t.Context()); err != nil {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.Settle(ended); err != nil {
 			t.Errorf("with nothing to do: Settle = %v", err)
 		}
 		if !s.confirmer.reserve() {
