@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/signing"
 )
 
 // fixedCase is one signed request made by an independent signer.
@@ -32,6 +35,7 @@ type fixedCase struct {
 		Status      int
 		Body        *string
 		ContentType *string `json:"content_type"`
+		Headers     map[string]string
 		Items       []fixedItem
 	}
 }
@@ -50,17 +54,50 @@ type fixedItem struct {
 	EventType     string `json:"event_type"`
 }
 
+// fixedCases are the cases that package signing is tested with, too; see the
+// README beside them.
 func fixedCases(t testing.TB) []fixedCase {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/fixed.json")
-	if err != nil {
-		t.Fatal(err)
+	files, err := filepath.Glob("../signing/testdata/vectors/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("vectors: %d files, %v", len(files), err)
 	}
-	var cases []fixedCase
-	if err := json.Unmarshal(raw, &cases); err != nil {
-		t.Fatal(err)
+	var all []fixedCase
+	for _, name := range files {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cases []fixedCase
+		if err := json.Unmarshal(raw, &cases); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all = append(all, cases...)
 	}
-	return cases
+	return all
+}
+
+// TestEverySchemeHasSignedRequests holds the list above to what there is.
+// Scheme mtls has tests of its own: its proof is no part of the request.
+func TestEverySchemeHasSignedRequests(t *testing.T) {
+	t.Parallel()
+	accepted, refused := map[string]int{"mtls": 1}, map[string]int{"mtls": 1, "none": 1}
+	cases := fixedCases(t)
+	for _, tc := range cases {
+		if tc.Expect.Status < 300 {
+			accepted[tc.Preset]++
+		} else {
+			refused[tc.Preset]++
+		}
+	}
+	for _, p := range signing.Presets() {
+		if accepted[p.Name] == 0 || refused[p.Name] == 0 {
+			t.Errorf("%s: %d accepted and %d refused requests, want some of both", p.Name, accepted[p.Name], refused[p.Name])
+		}
+	}
+	if len(cases) < 361 {
+		t.Errorf("%d cases, want 361", len(cases))
+	}
 }
 
 func (s fixedSource) source(name string) bridge.Source {
@@ -96,22 +133,50 @@ func (tc *fixedCase) check(t *testing.T, w *world) {
 	if res.StatusCode != tc.Expect.Status {
 		t.Errorf("status = %d, want %d; log:\n%s", res.StatusCode, tc.Expect.Status, w.logs)
 	}
-	if tc.Expect.Body != nil && string(body) != *tc.Expect.Body {
-		t.Errorf("body = %q, want %q", body, *tc.Expect.Body)
-	}
-	if want := tc.Expect.ContentType; want != nil && !strings.HasPrefix(res.Header.Get("Content-Type"), *want) {
-		t.Errorf("content type = %q, want %q", res.Header.Get("Content-Type"), *want)
-	}
+	tc.checkAnswer(t, res.Header, body)
 	var got []fixedItem
-	for _, e := range w.queen.events(t) {
+	events := w.queen.events(t)
+	for _, e := range events {
 		got = append(got, fixedItem{e.ID, e.Type})
-		if string(e.Body) != string(tc.Request.Body) {
+		if len(events) == 1 && !batched(tc.Preset) && string(e.Body) != string(tc.Request.Body) {
 			t.Errorf("body of the event differs from the bytes sent")
 		}
 	}
 	if diff := cmp.Diff(tc.Expect.Items, got); diff != "" && len(tc.Expect.Items)+len(got) > 0 {
 		t.Errorf("items (-want +got):\n%s", diff)
 	}
+}
+
+// batched says that requests of a scheme are split, so that the body of an
+// event is a part of the request's.
+func batched(scheme string) bool {
+	preset, _ := signing.Lookup(scheme)
+	return preset.Split != ""
+}
+
+func (tc *fixedCase) checkAnswer(t *testing.T, h http.Header, body []byte) {
+	t.Helper()
+	if tc.Expect.Body != nil && string(body) != *tc.Expect.Body && !sameJSON(body, []byte(*tc.Expect.Body)) {
+		t.Errorf("body = %q, want %q", body, *tc.Expect.Body)
+	}
+	if want := tc.Expect.ContentType; want != nil && !strings.HasPrefix(h.Get("Content-Type"), *want) {
+		t.Errorf("content type = %q, want %q", h.Get("Content-Type"), *want)
+	}
+	for name, want := range tc.Expect.Headers {
+		if h.Get(name) != want {
+			t.Errorf("%s = %q, want %q", name, h.Get(name), want)
+		}
+	}
+	for name := range h {
+		if name == "Location" || name == "Set-Cookie" {
+			t.Errorf("the answer has %s", name)
+		}
+	}
+}
+
+func sameJSON(a, b []byte) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && cmp.Equal(x, y)
 }
 
 // wire is the request as it goes over the network.

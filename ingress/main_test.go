@@ -1,9 +1,15 @@
 package ingress_test
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(spoolChild); dir != "" {
+		spoolUntilKilled(dir)
+	}
+	goleak.VerifyTestMain(m)
+}
