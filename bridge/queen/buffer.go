@@ -36,7 +36,8 @@ type BufferConfig struct {
 	// the bound Add and Submit wait. They default to four full pushes.
 	MaxPending, MaxPendingBytes int
 	// RetryEvery is the pause after a push that failed; the broker's
-	// Retry-After beats it where it is longer. Defaults to 250 ms.
+	// Retry-After, up to a minute, beats it where it is longer. Defaults to
+	// 250 ms.
 	RetryEvery time.Duration
 	// RetryMax, where it is longer than RetryEvery, lets the pause double up
 	// to it, each ± 50 %. Defaults to RetryEvery.

@@ -74,16 +74,21 @@ func TestThePauseAfterAFailureIsConstantUnlessItMayDouble(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsWaitedOut(t *testing.T) {
+func TestRetryAfterIsWaitedOutUpToAMinute(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{before: awayFor(time.Second, &queen.StatusError{Status: 429, RetryAfter: 3 * time.Second})}
-		start := time.Now()
-		atOnce(t, s, queen.BufferConfig{}).Submit(bundle(item("1", "p")), time.Time{})
-		if took := time.Since(start); took != 3*time.Second {
-			t.Errorf("stored after %v, want 3s", took)
-		}
-	})
+	for asked, want := range map[time.Duration]time.Duration{3 * time.Second: 3 * time.Second, time.Hour: time.Minute} {
+		t.Run(asked.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &shelf{before: awayFor(time.Second, &queen.StatusError{Status: 503, RetryAfter: asked})}
+				start := time.Now()
+				atOnce(t, s, queen.BufferConfig{}).Submit(bundle(item("1", "p")), time.Time{})
+				if took := time.Since(start); took != want {
+					t.Errorf("stored after %v, want %v", took, want)
+				}
+			})
+		})
+	}
 }
 
 func TestAHangingPushDoesNotHoldBundlesPastTheirDeadline(t *testing.T) {

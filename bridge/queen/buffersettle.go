@@ -82,7 +82,7 @@ func (b *Buffer) backOff(now time.Time, err error) {
 	}
 	b.failures++
 	b.observe.Failed(err)
-	wait := max(b.retry.NextBackOff(), RetryAfter(err))
+	wait := max(b.retry.NextBackOff(), min(RetryAfter(err), maxAsked))
 	b.notBefore = now.Add(wait)
 	level := slog.LevelDebug
 	if b.failures == 1 && b.life.Err() == nil {

@@ -69,25 +69,21 @@ func (c *Client) send(ctx context.Context, n *node, k *call, token string) (*ans
 		return nil, k.failed(n.name, true, fmt.Errorf("read answer: %w", err))
 	}
 	a := &answer{call: k, node: n.name, status: res.StatusCode, header: res.Header, body: body, asked: asked, secret: token}
-	return a, a.checkCoding()
+	a.checkCoding()
+	return a, nil
 }
 
-// checkCoding refuses a body in a content coding: none was asked for, and what
-// it means for a payload is nobody's guess. A refusal keeps its status.
-func (a *answer) checkCoding() error {
+// checkCoding drops a body in a content coding: none was asked for, and what it
+// means for a payload is nobody's guess.
+func (a *answer) checkCoding() {
 	coding := a.header.Get("Content-Encoding")
 	if bytes.HasPrefix(a.body, []byte("\x1f\x8b")) {
 		coding = "gzip" // said or not: no JSON begins so
 	}
 	if coding == "" || strings.EqualFold(coding, "identity") || len(a.body) == 0 {
-		return nil
+		return
 	}
-	a.encoded = "the body is compressed (" + clip(coding, 32) + "), which was not asked for"
-	if a.ok() {
-		return a.misfit("%s", a.encoded)
-	}
-	a.body = nil
-	return nil
+	a.body, a.encoded = nil, "the body is compressed ("+clip(coding, 32)+"), which was not asked for"
 }
 
 // request builds the request by hand: no GetBody, so net/http cannot re-send

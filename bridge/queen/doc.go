@@ -28,8 +28,9 @@
 // # Several nodes
 //
 // A Strategy chooses the node; calls about a lease go to the node that granted
-// it. A node that cannot be reached, answers 5xx or does not answer is passed
-// over for 5 seconds. The call itself goes on to the next node where
+// it. A node that cannot be reached, answers 5xx, not at all, or with what is
+// no JSON is passed over for 5 seconds. The call itself goes on to the next
+// node where
 //
 //   - no connection was made: every call;
 //   - the node may have seen it: pops, reads, configure, extend and pushes

@@ -1,6 +1,7 @@
 package queen
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -20,6 +21,9 @@ func (c *Client) do(ctx context.Context, k *call) (*answer, error) {
 		a, err := c.round(ctx, k, prefer)
 		if err != nil {
 			return nil, err
+		}
+		if a.ok() && a.encoded != "" {
+			return nil, a.misfit("%s", a.encoded)
 		}
 		pause, again := k.pause(ctx, a, try)
 		if !again {
@@ -114,22 +118,32 @@ func (c *Client) judge(ctx context.Context, n *node, a *answer, err error, gaveU
 	case err != nil && gaveUp:
 	case n.markDown(time.Now()) && len(c.nodes.list) > 1:
 		if err == nil {
-			err = a.statusError()
+			err = a.statusError() // also of a 200 that is a page
 		}
 		c.log.LogAttrs(ctx, slog.LevelWarn, "queen node passed over",
 			slog.String("node", n.name), slog.Duration("for", downFor), slog.Any("error", err))
 	}
 }
 
-// failed says that the node itself is in trouble. A switched-off surface is
-// switched off everywhere (queen-contract.md §1.5).
+// failed says that the node itself is in trouble, or somebody else answers in
+// its place. A switched-off surface is switched off everywhere
+// (queen-contract.md §1.5).
 func (a *answer) failed() bool {
-	if a.status < http.StatusInternalServerError {
+	switch {
+	case a.ok():
+		return a.encoded != "" || a.status != http.StatusNoContent && !looksLikeJSON(a.body)
+	case a.status < http.StatusInternalServerError:
 		return false
-	}
-	if a.status != http.StatusServiceUnavailable {
+	case a.status != http.StatusServiceUnavailable:
 		return true
 	}
 	reason, _ := rollbackReason(a.statusError().Code)
 	return reason != RollbackDisabled
+}
+
+// looksLikeJSON tells an answer of Queen, an object or an array, from a page of
+// whoever stands in front. A payload that is not JSON makes no difference.
+func looksLikeJSON(body []byte) bool {
+	body = bytes.TrimLeft(body, " \t\r\n")
+	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
 }

@@ -101,7 +101,8 @@ func TestNodesTakeTurns(t *testing.T) {
 
 func TestFailedNodeIsPassedOverForFiveSeconds(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"500 {}", "502 <html>", `503 {"error":"not the leader","code":"no_leader"}`, "reset", "dial", "hang"} {
+	for _, how := range []string{"500 {}", "502 <html>", `503 {"error":"not the leader","code":"no_leader"}`, "reset", "dial", "hang",
+		"200 <html>sign in</html>", "200 ", "200 \x1f\x8b\b", "201 OK"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -187,7 +188,7 @@ func TestOnlySafeCallsGoOnToAnotherNode(t *testing.T) {
 		{"cancel", false, func(ctx context.Context, c *queen.Client) error { _, err := c.CancelTimer(ctx, "q", "k"); return err }},
 		{"delete dead letter", false, func(ctx context.Context, c *queen.Client) error { return c.DeleteDeadLetter(ctx, "p", "t") }},
 	} {
-		for _, how := range []string{`503 {"error":"?","code":"outcome_unknown"}`, "reset"} {
+		for _, how := range []string{`503 {"error":"?","code":"outcome_unknown"}`, "reset", "200 <html>"} {
 			t.Run(tt.name+" "+how, func(t *testing.T) {
 				t.Parallel()
 				nodes, c := newCluster(t, queen.StrategyRoundRobin)

@@ -14,9 +14,9 @@ const (
 	throttleTries = 10 // of a call that is no long poll
 	throttleFirst = 500 * time.Millisecond
 	throttleMax   = 30 * time.Second
-	// throttleAsk is the longest wait a call takes upon itself when the
-	// broker asks for it: the proxy asks for 1 to 60 s.
-	throttleAsk = time.Minute
+	// maxAsked is the longest wait that is waited out because somebody asks
+	// for it: the proxy asks for 1 to 60 s, a maintenance page for hours.
+	maxAsked = time.Minute
 )
 
 // Values of call.tries.
@@ -39,8 +39,8 @@ func (k *call) pause(ctx context.Context, a *answer, try int) (time.Duration, bo
 	}
 	switch {
 	case k.tries == withoutEnd:
-		d = min(d, throttleAsk)
-	case try >= k.maxTries() || d > throttleAsk:
+		d = min(d, maxAsked)
+	case try >= k.maxTries() || d > maxAsked:
 		return 0, false
 	}
 	d = jitter(d)
