@@ -32,7 +32,8 @@ test: ## run the tests, with the race detector
 race: test ## the same as test
 
 lint: $(LINT) ## gofmt, go vet and golangci-lint
-	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-clean:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	@gofmt="$$(go env GOROOT)/bin/gofmt"; dirty="$$($$gofmt -l $$(git ls-files '*.go'))"; \
+	  test -z "$$dirty" || { echo "not gofmt-clean:"; echo "$$dirty"; exit 1; }
 	go vet ./...
 	$(LINT) run ./...
 
@@ -45,7 +46,7 @@ FUZZTIME ?= 10s
 fuzz: ## run every fuzz target for FUZZTIME (10s) each
 	@set -e; for pkg in $$(go list ./...); do \
 	  for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "== $$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+	    echo "== $$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg; \
 	  done; done
 
 verify: ## prove that go.mod and go.sum are tidy
