@@ -95,7 +95,7 @@ func (p *program) root() *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(p.devCommand(), p.serveCommand(), p.queenCommand(), p.sendCommand(), p.signCommand(), p.verifyCommand(),
-		p.schemesCommand(), p.sourcesCommand(),
+		p.schemesCommand(), p.sourcesCommand(), p.spoolCommand(),
 		p.configCommand(), p.versionCommand())
 	for _, c := range root.Commands() {
 		wrapArgs(c)
