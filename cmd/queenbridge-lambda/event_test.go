@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/base64"
 	"io"
 	"net/http"
 	"os"
@@ -282,5 +281,3 @@ func FuzzDecodeEvent(f *testing.F) {
 		}
 	})
 }
-
-func encoded(body string) string { return base64.StdEncoding.EncodeToString([]byte(body)) }

@@ -6,30 +6,49 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/ingress"
 )
 
 const (
-	// answerMargin is kept between our answer and the end of the function.
+	// answerMargin is kept between the verdict and the end of the function.
 	answerMargin = 500 * time.Millisecond
-	// settleMargin is what waiting for a cut-off push leaves of it.
+	// settleMargin is what waiting for the rest leaves of it.
 	settleMargin = 100 * time.Millisecond
 )
 
-// function handles one event after the other.
+// function handles events. Lambda hands it one after the other, or several at
+// once where it is set up so.
 type function struct {
 	handler http.Handler
-	client  *queen.Client
 	pushes  *pushes
-	log     *slog.Logger
+	// settle waits for what the ingress does after an answer.
+	settle func(context.Context) error
+	log    *slog.Logger
 }
 
-// Invoke implements lambda.Handler: the handler of the ingress answers the
-// request in the event. An error means that the event is no request; who sent
-// it then answers its own client 502.
+// newFunction makes the ingress of a function: nothing waits for more, for
+// nobody else comes, and TLS is the gateway's.
+func newFunction(c ingress.Config) (*function, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	p := &pushes{to: c.Queen}
+	c.Queen = p
+	c.Settings.Batch.Linger, c.Settings.TLS = 0, bridge.IngressTLS{}
+	server, err := ingress.New(c)
+	if err != nil {
+		return nil, err
+	}
+	return &function{handler: server.Handler(), pushes: p, settle: server.Settle, log: c.Logger}, nil
+}
+
+// Invoke implements lambda.Handler: the ingress answers the request in the
+// event. An error means that the event is no request; whoever sent it then
+// answers its own client 502.
 //
 // The ingress gives up 500 ms before the function ends. Whether a push that was
-// cut off then had stored its events is unknown, and the answer was 503: the
+// cut off then had stored its events is unknown, so the answer is 503, and the
 // sender comes again with the same ids.
 func (f *function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	e, err := decodeEvent(payload)
@@ -37,23 +56,40 @@ func (f *function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		f.log.ErrorContext(ctx, "event refused", "error", err)
 		return nil, err
 	}
-	end, bounded := ctx.Deadline()
 	var a answer
 	r, err := e.request()
 	if err != nil {
-		f.log.WarnContext(ctx, "request refused", "error", err)
-		http.Error(&a, "bad request", http.StatusBadRequest)
+		f.log.WarnContext(ctx, "request refused", "status", http.StatusBadRequest, "error", err)
+		a.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		a.Header().Set("X-Content-Type-Options", "nosniff")
+		a.WriteHeader(http.StatusBadRequest)
+		_, _ = a.Write([]byte("bad request\n"))
 		return a.encode(e)
 	}
-	if bounded {
-		within, cancel := context.WithDeadline(ctx, end.Add(-answerMargin))
-		defer cancel()
-		r = r.WithContext(within)
-		settled, cancel := context.WithDeadline(ctx, end.Add(-settleMargin))
-		defer cancel()
-		ctx = settled
-	}
-	f.handler.ServeHTTP(&a, r)
-	f.pushes.wait(ctx)
+	within, cancel := before(ctx, answerMargin)
+	defer cancel()
+	f.handler.ServeHTTP(&a, r.WithContext(within))
+	f.rest(ctx)
 	return a.encode(e)
+}
+
+// rest waits until nothing runs that a frozen process would leave hanging: a
+// push that was cut off, the confirmation of a subscription.
+func (f *function) rest(ctx context.Context) {
+	ctx, cancel := before(ctx, settleMargin)
+	defer cancel()
+	f.pushes.wait(ctx)
+	if err := f.settle(ctx); err != nil {
+		f.log.WarnContext(ctx, "the confirmation of a subscription did not end in time; "+
+			"give the function a longer timeout and confirm the subscription again", "error", err)
+	}
+}
+
+// before is ctx, ending so much earlier where it ends at all.
+func before(ctx context.Context, margin time.Duration) (context.Context, context.CancelFunc) {
+	end, bounded := ctx.Deadline()
+	if !bounded {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, end.Add(-margin))
 }

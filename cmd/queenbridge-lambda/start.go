@@ -39,11 +39,18 @@ func start(ctx context.Context, logs io.Writer, env lookup) (*function, error) {
 	for _, w := range loaded.Warnings {
 		log.WarnContext(ctx, "configuration", "problem", w.String())
 	}
-	f, err := compose(c, log)
+	if err := refuse(c); err != nil {
+		return nil, err
+	}
+	client, err := connect(c.Queen, log)
 	if err != nil {
 		return nil, err
 	}
-	f.setUp(ctx, c)
+	f, err := newFunction(ingress.Config{Sources: c.Sources, Settings: c.Ingress, Queen: client, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	setUp(ctx, c, client, log)
 	log.InfoContext(ctx, "ready", "version", version, "sources", len(c.Sources), "queen", strings.Join(c.Queen.URLs, ", "))
 	return f, nil
 }
@@ -61,26 +68,11 @@ func configPath(env lookup) (string, error) {
 	return filepath.Join(filepath.Dir(program), configfile.DefaultPath), nil
 }
 
-// compose makes the function. Nothing is sent yet.
-func compose(c bridge.Config, log *slog.Logger) (*function, error) {
-	if err := refuse(c); err != nil {
-		return nil, err
-	}
-	client, err := queen.New(queen.Config{
-		URLs: c.Queen.URLs, Strategy: queen.Strategy(c.Queen.Strategy), Token: c.Queen.Token.Reveal(),
-		CA: c.Queen.TLS.CA, Logger: log,
+// connect makes the client of Queen. Nothing is sent yet.
+func connect(c bridge.QueenConfig, log *slog.Logger) (*queen.Client, error) {
+	return queen.New(queen.Config{
+		URLs: c.URLs, Strategy: queen.Strategy(c.Strategy), Token: c.Token.Reveal(), CA: c.TLS.CA, Logger: log,
 	})
-	if err != nil {
-		return nil, err
-	}
-	pushes := &pushes{to: client}
-	settings := c.Ingress
-	settings.Batch.Linger = 0 // nobody else comes while an event is handled
-	server, err := ingress.New(ingress.Config{Sources: c.Sources, Settings: settings, Queen: pushes, Logger: log})
-	if err != nil {
-		return nil, err
-	}
-	return &function{handler: server.Handler(), client: client, pushes: pushes, log: log}, nil
 }
 
 // refuse names what a function cannot keep.
@@ -104,25 +96,26 @@ func refuse(c bridge.Config) error {
 	return errors.Join(problems...)
 }
 
-// setUpTime bounds the set-up of the queues: an event is waiting.
-const setUpTime = 2 * time.Second
+// setUpTime bounds the set-up of the queues: an event is waiting, and a start
+// that is repeated counts against the timeout of the function.
+const setUpTime = time.Second
 
 // setUp sets the options of the queues that the sources feed, as "queenbridge
 // serve" does. A Queen that is away is no reason not to start: the next process
 // sets them up, and the events say for themselves whether they were stored.
-func (f *function) setUp(ctx context.Context, c bridge.Config) {
+func setUp(ctx context.Context, c bridge.Config, client *queen.Client, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, setUpTime)
 	defer cancel()
 	c.Routes = nil // their queues are the dispatcher's
 	for _, q := range c.ManagedQueues() {
-		err := f.client.Configure(ctx, queen.QueueOptions{
+		err := client.Configure(ctx, queen.QueueOptions{
 			Queue: q.Name, Namespace: q.Namespace, Task: q.Task, Lease: q.Lease, RetryLimit: q.RetryLimit,
 			DedupWindow: q.DedupWindow, Retention: q.Retention, CompletedRetention: q.CompletedRetention,
 		})
 		if err == nil {
 			continue
 		}
-		f.log.WarnContext(ctx, "queue not configured", "queue", q.Name, "error", err)
+		log.WarnContext(ctx, "queue not configured", "queue", q.Name, "error", err)
 		if queen.Temporary(err) || ctx.Err() != nil {
 			return
 		}
