@@ -82,30 +82,31 @@ func (s search) explain(err error) verdict {
 	case signing.ReasonDuplicateHeader:
 		v.Causes = []cause{{"header", "the header arrived twice with different values: something on the way adds its own"}}
 	case signing.ReasonTimestampWindow:
-		v.Causes = []cause{s.window()}
+		v.Causes = []cause{s.window(rej.Detail)}
 	case signing.ReasonBadSignature, signing.ReasonBadCredential, signing.ReasonBadClaim, signing.ReasonMalformedBody:
 		v.Causes = s.mismatch()
 	}
 	return v
 }
 
-// fits reports whether a changed request or options are proven but for the
-// window, and the skew when it is outside of it.
-func fits(o signing.Options, r *signing.Request) (ok, late bool) {
+// fits reports whether a request is proven but for the window; late is what
+// the verifier says of the time when it is outside.
+func fits(o signing.Options, r *signing.Request) (ok bool, late string) {
 	v, problems := signing.New(o)
 	if len(problems) > 0 {
-		return false, false
+		return false, ""
 	}
 	_, err := v.Verify(r)
 	if rej, is := errors.AsType[*signing.Rejection](err); is && rej.Reason == signing.ReasonTimestampWindow {
-		return true, true
+		return true, rej.Detail
 	}
-	return err == nil, false
+	return err == nil, ""
 }
 
-// window says by how much the clock differs.
-func (s search) window() cause {
-	text := "the signature fits, only the time does not: a saved request is judged by the time it was received (--at)"
+// window says by how much the clock differs, and how much it may; late is the
+// verifier's word.
+func (s search) window(late string) cause {
+	text := late + "; the signature fits: a saved request is judged by the time it was received (--at)"
 	o := s.options
 	o.SchemeOptions = withOption(o.SchemeOptions, "tolerance", "0s")
 	v, problems := signing.New(o)
@@ -121,7 +122,7 @@ func (s search) window() cause {
 	if seconds < 0 {
 		seconds, direction = -seconds, "ahead of the clock"
 	}
-	return cause{"timestamp", fmt.Sprintf("the timestamp is %d seconds %s; %s", seconds, direction, text)}
+	return cause{"timestamp", fmt.Sprintf("the timestamp is %d seconds %s: %s", seconds, direction, text)}
 }
 
 func withOption(options map[string]any, name string, value any) map[string]any {
@@ -299,9 +300,9 @@ func (s search) together() []cause {
 }
 
 // found adds the window where the time does not fit either.
-func (s search) found(c cause, late bool, o signing.Options, r *signing.Request) []cause {
-	if !late {
+func (s search) found(c cause, late string, o signing.Options, r *signing.Request) []cause {
+	if late == "" {
 		return []cause{c}
 	}
-	return []cause{c, search{options: o, request: r}.window()}
+	return []cause{c, search{options: o, request: r}.window(late)}
 }

@@ -15,25 +15,28 @@ import (
 
 // sourceView is what to paste where for one source. The JSON names are public.
 type sourceView struct {
-	Name    string `json:"name"`
-	Scheme  string `json:"scheme"`
-	Docs    string `json:"docs"`
-	URL     string `json:"url"`
-	Local   string `json:"listener_url"`
-	Proof   string `json:"proof"`
-	Secrets []struct {
-		From string `json:"from"`
-	} `json:"secrets"`
-	SecretForm  string     `json:"secret_form"`
-	ContentType string     `json:"content_type"`
-	Handshakes  []noteView `json:"handshakes"`
-	Methods     []string   `json:"methods"`
-	Queue       string     `json:"queue"`
-	DedupWindow string     `json:"dedup_window"`
-	Retention   string     `json:"retention"`
-	Horizon     string     `json:"horizon"`
-	Answer      answerView `json:"answer"`
-	Notes       []string   `json:"notes"`
+	Name        string       `json:"name"`
+	Scheme      string       `json:"scheme"`
+	Docs        string       `json:"docs"`
+	URL         string       `json:"url"`
+	Local       string       `json:"listener_url"`
+	Proof       string       `json:"proof"`
+	Secrets     []secretView `json:"secrets"`
+	SecretForm  string       `json:"secret_form"`
+	ContentType string       `json:"content_type"`
+	Handshakes  []noteView   `json:"handshakes"`
+	Methods     []string     `json:"methods"`
+	Queue       string       `json:"queue"`
+	DedupWindow string       `json:"dedup_window"`
+	Retention   string       `json:"retention"`
+	Horizon     string       `json:"horizon"`
+	Answer      answerView   `json:"answer"`
+	Notes       []string     `json:"notes"`
+}
+
+// secretView is where a secret comes from: its reference, never its text.
+type secretView struct {
+	From string `json:"from"`
 }
 
 // noteView is a handshake and what it means.
@@ -109,14 +112,12 @@ func sourceViewOf(r configfile.Result, i int) sourceView {
 	v := sourceView{
 		Name: s.Name, Scheme: s.Scheme, Docs: preset.Docs, URL: publicURL(r.Config.Ingress, s),
 		Local: ingressURL(r.Config.Ingress, s.Name), Proof: preset.ProvenBy(), SecretForm: preset.SecretForm(),
-		ContentType: contentAdvice(preset), Handshakes: []noteView{}, Methods: viewOf(preset).Methods,
+		ContentType: contentAdvice(preset), Secrets: []secretView{}, Handshakes: []noteView{}, Methods: viewOf(preset).Methods,
 		Queue: s.Queue, Horizon: span(preset.Horizon), Answer: answerOf(s, preset), Notes: sourceNotes(s, preset),
 	}
 	for j := range s.Secrets {
 		from := cmp.Or(r.Written(fmt.Sprintf("sources[%d].secrets[%d]", i, j)), "written in the file")
-		v.Secrets = append(v.Secrets, struct {
-			From string `json:"from"`
-		}{from})
+		v.Secrets = append(v.Secrets, secretView{from})
 	}
 	for _, name := range preset.Handshakes {
 		v.Handshakes = append(v.Handshakes, noteView{name, handshakeNotes[name]})
