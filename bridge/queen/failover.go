@@ -133,7 +133,7 @@ func (a *answer) failed() bool {
 	case a.ok():
 		return a.encoded != "" || a.status != http.StatusNoContent && !looksLikeJSON(a.body)
 	case a.status < http.StatusInternalServerError:
-		return false
+		return a.status == http.StatusNotFound && !looksLikeJSON(a.body) // a balancer's, without the node
 	case a.status != http.StatusServiceUnavailable:
 		return true
 	}

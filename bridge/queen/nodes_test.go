@@ -102,7 +102,7 @@ func TestNodesTakeTurns(t *testing.T) {
 func TestFailedNodeIsPassedOverForFiveSeconds(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"500 {}", "502 <html>", `503 {"error":"not the leader","code":"no_leader"}`, "reset", "dial", "hang",
-		"200 <html>sign in</html>", "200 ", "200 \x1f\x8b\b", "201 OK"} {
+		"200 <html>sign in</html>", "200 ", "404 default backend", "200 \x1f\x8b\b", "201 OK"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
