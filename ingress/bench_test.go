@@ -60,13 +60,22 @@ func BenchmarkBareEcho(b *testing.B) {
 }
 
 func BenchmarkIngress(b *testing.B) {
+	simple := func(scheme string) bridge.Source {
+		return bridge.Source{Name: "hook", Scheme: scheme, Secrets: []bridge.Secret{benchSecret}, PublicURL: "https://hooks.example.com/in/hook"}
+	}
+	grid, topic := fixedSignature(sendGrid(b)), fixedSignature(sns(b))
 	for _, bm := range []struct {
-		scheme  string
+		name    string
+		source  bridge.Source
 		newLoad func() *webhook
-	}{{"github", githubLoad}, {"stripe", stripeLoad}} {
-		b.Run(bm.scheme, func(b *testing.B) {
+	}{
+		{"github", simple("github"), githubLoad}, {"stripe", simple("stripe"), stripeLoad}, {"twilio", simple("twilio"), func() *webhook { return twilioLoad(b) }},
+		{"sendgrid-100-items", grid.source, func() *webhook { return signedLoad(b, grid, sendGridBody(100)) }},
+		{"sns", topic.source, func() *webhook { return signedLoad(b, topic, `{"Message":"`+strings.Repeat("x", 600)+`"}`) }},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
 			s, err := ingress.New(ingress.Config{
-				Sources: []bridge.Source{{Name: "hook", Scheme: bm.scheme, Secrets: []bridge.Secret{benchSecret}}},
+				Sources: []bridge.Source{bm.source},
 				Queen:   benchQueen(b),
 				Metrics: prometheus.NewRegistry(),
 			})
@@ -108,8 +117,51 @@ type webhook struct {
 	signed    bool   // the id is in the signed part
 }
 
-// next gives the request another id.
+// fixedSignature is for schemes whose signatures take the sender longer than
+// us: the same request again and again, each a new event.
+func fixedSignature(s signer) signer {
+	s.source.Dedup = bridge.DedupOff
+	return s
+}
+
+// signedLoad sends one signed request as it is.
+func signedLoad(b *testing.B, s signer, body string) *webhook {
+	b.Helper()
+	r := s.delivery(b, body)
+	var headers strings.Builder
+	for name, values := range r.Header {
+		headers.WriteString(name + ": " + values[0] + "\r\n")
+	}
+	return &webhook{wire: []byte(fmt.Sprintf("POST /in/hook HTTP/1.1\r\nHost: hooks.example.com\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s",
+		headers.String(), len(r.Body), r.Body))}
+}
+
+// twilioLoad is a form; the id is a header that is not signed.
+func twilioLoad(b *testing.B) *webhook {
+	b.Helper()
+	s := of("twilio")
+	s.source.Secrets, s.source.PublicURL = []bridge.Secret{benchSecret}, "https://hooks.example.com/in/hook"
+	body := "AccountSid=AC0123456789abcdef0123456789abcdef&ApiVersion=2010-04-01&From=%2B15017122661&MessageSid=SM0123456789abcdef0123456789abcdef&MessageStatus=delivered&SmsSid=SM0123456789abcdef0123456789abcdef&SmsStatus=delivered&To=%2B15558675310"
+	r := s.delivery(b, body, "Content-Type", "application/x-www-form-urlencoded")
+	wire := []byte(fmt.Sprintf("POST /in/hook HTTP/1.1\r\nHost: hooks.example.com\r\nContent-Type: application/x-www-form-urlencoded\r\nX-Twilio-Signature: %s\r\n"+
+		"I-Twilio-Idempotency-Token: %s\r\nContent-Length: %d\r\n\r\n%s", r.Header.Get("X-Twilio-Signature"), strings.Repeat("i", 24), len(body), body))
+	at := bytes.Index(wire, []byte(strings.Repeat("i", 24)))
+	return &webhook{wire: wire, id: wire[at : at+24]}
+}
+
+func sendGridBody(items int) string {
+	var all []string
+	for i := range items {
+		all = append(all, fmt.Sprintf(`{"email":"user%d@example.com","timestamp":1700000000,"smtp-id":"<14c5d75ce93.dfd.64b469@ismtpd-555>","event":"delivered","category":["cat facts"],"sg_event_id":"ZGVsaXZlcmVkLTAtMTY0%04d","sg_message_id":"14c5d75ce93.dfd.64b469.filter0001.16648.5515E0B88.0","response":"250 OK"}`, i, i))
+	}
+	return "[" + strings.Join(all, ",") + "]"
+}
+
+// next gives the request another id, where it has one.
 func (w *webhook) next(n int64) []byte {
+	if w.id == nil {
+		return w.wire
+	}
 	text := strconv.AppendInt(make([]byte, 0, 20), n, 10)
 	copy(w.id[len(w.id)-len(text):], text)
 	if w.signed {

@@ -17,8 +17,9 @@ type catalog struct {
 	clientCerts bool
 }
 
-// Update replaces the sources, as after a secret was rotated. Its error names
-// everything that is wrong, and nothing has changed then. Requests under way
+// Update replaces the sources, as after a secret was rotated, and reads the
+// listener's certificate again. Its error names everything that is wrong, and
+// nothing has changed then. Requests under way
 // end on the sources they began with. A source that did not change keeps its
 // limits and what it remembers; one that did keeps what still means the same.
 // The list must not be changed afterwards. Process settings stay as they are.
@@ -32,6 +33,11 @@ func (s *Server) Update(sources []bridge.Source) error {
 	next, err := s.compile(sources, before)
 	if err != nil {
 		return err
+	}
+	if s.certificate.Load() != nil {
+		if err := s.loadCertificate(); err != nil {
+			return err
+		}
 	}
 	s.catalog.Store(next)
 	for name := range before.sources {

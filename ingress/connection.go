@@ -26,7 +26,7 @@ const (
 func (s *Server) httpServer(ctx context.Context) (*http.Server, error) {
 	config, err := s.tlsConfig()
 	if err != nil {
-		return nil, fmt.Errorf("ingress.tls: %w", err)
+		return nil, err
 	}
 	return &http.Server{
 		Handler:           s.Handler(),
@@ -50,17 +50,28 @@ func exchangeTime(size int64) time.Duration {
 	return bodyTime + bodyTimePerMiB*time.Duration(size/mebibyte+1) + headerTime
 }
 
-// tlsConfig is nil where no certificate is configured.
-func (s *Server) tlsConfig() (*tls.Config, error) {
+// loadCertificate reads the certificate of the listener, if there is one. It
+// runs again at each Update: certificates are renewed.
+func (s *Server) loadCertificate() error {
 	if s.tls.Cert == "" && s.tls.Key == "" {
-		return nil, nil
+		return nil
 	}
 	cert, err := tls.LoadX509KeyPair(s.tls.Cert, s.tls.Key)
 	if err != nil {
+		return fmt.Errorf("ingress.tls: %w", err)
+	}
+	s.certificate.Store(&cert)
+	return nil
+}
+
+// tlsConfig is nil where no certificate is configured.
+func (s *Server) tlsConfig() (*tls.Config, error) {
+	if err := s.loadCertificate(); err != nil || s.certificate.Load() == nil {
 		return nil, err
 	}
 	config := &tls.Config{
-		Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.certificate.Load(), nil },
+		MinVersion:     tls.VersionTLS12,
 		// Webhook senders speak HTTP/1.1, and one protocol is one set of limits.
 		NextProtos: []string{"http/1.1"},
 	}
@@ -70,11 +81,11 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 	}
 	pem, err := os.ReadFile(s.tls.ClientCA)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("ingress.tls.client_ca: %w", err)
 	}
 	config.ClientCAs = x509.NewCertPool()
 	if !config.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, errors.New("client_ca holds no PEM certificate")
+		return nil, errors.New("ingress.tls.client_ca: holds no PEM certificate")
 	}
 	config.ClientAuth = tls.VerifyClientCertIfGiven // the handler refuses who shows none, with an answer that can be read
 	return config, nil

@@ -24,6 +24,16 @@
 // only HTTP/1.1 is spoken. What is no HTTP, or has a header block over 64 KiB,
 // is refused by net/http itself, with a short text of its own.
 //
+// A source with spool: true is answered 2xx while Queen is away, too: what
+// Queen does not take within two seconds (or half of what the provider allows)
+// is written to the local spool, synced, and replayed in order with the same
+// ids. While the spool holds events of a queue, new ones of that queue join it,
+// so partitions keep their order. Sources of one queue of which only some spool
+// have no order among each other during an outage. A full spool is 503.
+//
+// Update exchanges the sources without a restart: requests under way end on
+// those they began with, and what did not change keeps its limits and memory.
+//
 // In a split batch, body: of a source's transaction_id reads the item alone;
 // event_type and partition read the item, then the document. An id that is
 // the same for all items (a header, say) is joined with the item's hash.

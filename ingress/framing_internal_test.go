@@ -68,7 +68,7 @@ func FuzzFramingAgreesWithNetHTTP(f *testing.F) {
 		} else {
 			stream += fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
 		}
-		want := false
+		var want bool
 		r := bufio.NewReader(strings.NewReader(stream))
 		req, err := http.ReadRequest(r)
 		if err != nil {

@@ -119,6 +119,14 @@ func discord(t testing.TB) signer {
 	return s
 }
 
+func sendGrid(t testing.TB) signer {
+	t.Helper()
+	s := of("sendgrid")
+	s.key = ecKey(t)
+	s.source.Secrets = []bridge.Secret{bridge.Secret(publicPEM(t, s.key.Public()))}
+	return s
+}
+
 // sign adds to a request what the provider would.
 func (s signer) sign(t testing.TB, r *signing.Request) {
 	t.Helper()

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -77,6 +78,7 @@ type Server struct {
 	enqueueTimeout time.Duration
 	stopTimeout    time.Duration
 	tls            bridge.IngressTLS
+	certificate    atomic.Pointer[tls.Certificate] // nil: plain HTTP
 	inFlight       atomic.Int64
 	draining       atomic.Bool
 	bodyRoom       atomic.Int64 // bytes left for large bodies
@@ -193,7 +195,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	server, err := s.httpServer(ctx)
 	if err != nil {
 		_ = listener.Close()
-		return err
+		return errors.Join(err, s.spooler.close())
 	}
 	s.spooler.start()
 	served := make(chan error, 1)
@@ -207,7 +209,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 		s.logger.LogAttrs(ctx, slog.LevelInfo, msgDraining, slog.Int64(keyInFlight, s.inFlight.Load()))
 	}
 	err = s.drain(ctx, server)
-	<-served
+	<-served // http.ErrServerClosed
 	return err
 }
 

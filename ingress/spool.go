@@ -266,5 +266,8 @@ func (s *Spool) Drain(ctx context.Context, p Pusher) (taken int, err error) {
 			return taken, fmt.Errorf("drain spool %s: queue %q: %w", s.dir, name, err)
 		}
 	}
+	if err := s.store.shrink(); err != nil {
+		return taken, fmt.Errorf("drain spool %s: give back its room: %w", s.dir, err)
+	}
 	return taken, nil
 }

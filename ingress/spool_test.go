@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -229,7 +231,7 @@ func TestAFullSpoolIs503AndLosesNothing(t *testing.T) {
 		t.Errorf("%d bytes spooled, want at most 4 KiB", s.Bytes)
 	}
 	q.away.Store(false)
-	until(t, "all is replayed", func() bool { return len(q.stored()) == len(accepted) })
+	until(t, "all is replayed", func() bool { return metric(t, reg, "queenbridge_ingress_spool_events") == 0 })
 	for _, id := range ids(q.stored()) {
 		if !accepted[id] {
 			t.Errorf("%s was answered 503 and replayed all the same", id)
@@ -459,6 +461,39 @@ func TestDrainPushesAllThatWaits(t *testing.T) {
 	checkOrder(t, q.stored(), 30)
 	if st, err := s.Status(); err != nil || len(st.Queues) != 0 || st.Bytes != 0 {
 		t.Errorf("Status = %+v, %v, want nothing", st, err)
+	}
+}
+
+// The room on disk is given back.
+func TestADrainedSpoolIsSmall(t *testing.T) {
+	t.Parallel()
+	c := spooling(t, newAwayQueen(true), open("a"))
+	w := newSpooling(t, c)
+	body := `{"pad":"` + strings.Repeat("x", 200<<10) + `"}`
+	for i := range 20 {
+		w.post(t, "/in/a", body, "X-Id", fmt.Sprint(i))
+	}
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	size := func() int64 {
+		info, err := os.Stat(filepath.Join(c.Settings.Spool.Dir, "spool.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	full := size()
+	s, err := ingress.OpenSpool(c.Settings.Spool.Dir, ingress.SpoolOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if n, err := s.Drain(t.Context(), &fakeQueen{}); n != 20 || err != nil {
+		t.Errorf("Drain = %d, %v", n, err)
+	}
+	if full < 4_000_000 || size() > 256<<10 {
+		t.Errorf("%d bytes full, %d bytes drained; want the room given back", full, size())
 	}
 }
 

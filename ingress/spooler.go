@@ -37,12 +37,19 @@ type spooler struct {
 // maxPatience bounds the wait for Queen: who waits holds a connection.
 const maxPatience = 2 * time.Second
 
+// defaultSpoolBytes is the bound where the settings name none.
+const defaultSpoolBytes = 1 << 30
+
 // newSpooler opens the spool; nil where none is configured.
 func newSpooler(c Config, enqueueTimeout time.Duration, logger *slog.Logger) (*spooler, error) {
 	if c.Settings.Spool.Dir == "" {
 		return nil, nil
 	}
-	spool, err := OpenSpool(c.Settings.Spool.Dir, SpoolOptions{MaxBytes: int64(c.Settings.Spool.MaxBytes)})
+	limit := int64(c.Settings.Spool.MaxBytes)
+	if limit == 0 {
+		limit = defaultSpoolBytes
+	}
+	spool, err := OpenSpool(c.Settings.Spool.Dir, SpoolOptions{MaxBytes: limit})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package ingress_test
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -96,5 +97,43 @@ func TestACertificateThatCannotBeReadIsAnError(t *testing.T) {
 	}
 	if err := s.Run(t.Context(), l); err == nil {
 		t.Error("Run = nil, want an error that names the file")
+	}
+}
+
+// Certificates are renewed: an update reads the files again.
+func TestAnUpdateReadsTheCertificateAgain(t *testing.T) {
+	t.Parallel()
+	c := sources(open("a"))
+	cert, key := certificate(t)
+	c.Settings.TLS = bridge.IngressTLS{Cert: cert, Key: key}
+	w := serve(t, c)
+	shown := func() []byte {
+		conn, err := tls.Dial("tcp", w.addr, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].Raw
+	}
+	before := shown()
+	newCert, newKey := certificate(t)
+	for from, to := range map[string]string{newCert: cert, newKey: key} {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.must(t, w.Update(c.Sources))
+	after := shown()
+	if bytes.Equal(before, after) {
+		t.Error("the old certificate is still shown")
+	}
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Update(c.Sources); err == nil {
+		t.Error("Update without a key = nil, want an error")
+	}
+	if !bytes.Equal(shown(), after) {
+		t.Error("an update that failed changed the certificate")
 	}
 }

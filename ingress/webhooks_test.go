@@ -108,9 +108,7 @@ func TestShopifyTopicsOfOneChangeAreDifferentEvents(t *testing.T) {
 // SendGrid batches anew when it resends: only the id of an item tells.
 func TestSendGridItemsAreStoredOnceHoweverTheyAreBatched(t *testing.T) {
 	t.Parallel()
-	key := ecKey(t)
-	s := of("sendgrid")
-	s.source.Secrets, s.key = []bridge.Secret{bridge.Secret(publicPEM(t, key.Public()))}, key
+	s := sendGrid(t)
 	w := serve(t, sources(s.source))
 	item := func(n int) string { return fmt.Sprintf(`{"sg_event_id":"e%d","sg_message_id":"m","event":"open"}`, n) }
 	for _, batch := range [][]int{{1, 2, 3}, {2, 3}, {3, 4}, {1}} {
@@ -301,9 +299,7 @@ func TestMetaChangesAreOneEventEach(t *testing.T) {
 // A batch over the bound is refused whole, whichever way it is split.
 func TestTooManyItemsAre413(t *testing.T) {
 	t.Parallel()
-	key := ecKey(t)
-	s := of("sendgrid")
-	s.source.Secrets, s.key = []bridge.Secret{bridge.Secret(publicPEM(t, key.Public()))}, key
+	s := sendGrid(t)
 	w := serve(t, sources(s.source))
 	for n, want := range map[int]int{2000: 200, 2001: 413, 10001: 413} {
 		body := "[" + strings.TrimSuffix(strings.Repeat(`{"sg_event_id":"e"},`, n), ",") + "]"
