@@ -15,13 +15,17 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build dev test race lint fuzz verify e2e examples bench queen-real queen-real-clean test-real ci clean
+.PHONY: help build lambda dev test race lint fuzz verify e2e examples bench queen-real queen-real-clean test-real ci clean
 
 help: ## show this list
 	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{printf "  \033[36mmake %-17s\033[0m %s\n",$$1,$$2}' $(MAKEFILE_LIST)
 
-build: ## build bin/queenbridge
+build: ## build bin/queenbridge and bin/queenbridge-lambda
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/queenbridge ./cmd/queenbridge
+	CGO_ENABLED=0 go build -tags lambda.norpc,nospool -trimpath -ldflags '$(LDFLAGS)' -o bin/queenbridge-lambda ./cmd/queenbridge-lambda
+
+lambda: ## build the archives for AWS Lambda, arm64 and amd64 (CONFIG=bridge.yaml to pack)
+	$(MAKE) -C deploy/lambda $(if $(CONFIG),CONFIG=$(abspath $(CONFIG)))
 
 dev: build ## run the main job: broker, a signed source, a route and a function that prints what arrives (ARGS="--fail 2")
 	./bin/queenbridge dev $(ARGS)
