@@ -74,27 +74,39 @@ func BenchmarkIngress(b *testing.B) {
 		{"sns", topic.source, func() *webhook { return signedLoad(b, topic, `{"Message":"`+strings.Repeat("x", 600)+`"}`) }},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
-			s, err := ingress.New(ingress.Config{
-				Sources: []bridge.Source{bm.source},
-				Queen:   benchQueen(b),
-				Metrics: prometheus.NewRegistry(),
-			})
-			if err != nil {
-				b.Fatal(err)
-			}
-			l := listenLoopback(b)
-			ctx, cancel := context.WithCancel(b.Context())
-			done := make(chan error, 1)
-			go func() { done <- s.Run(ctx, l) }()
-			b.Cleanup(func() {
-				cancel()
-				if err := <-done; err != nil {
-					b.Error(err)
-				}
-			})
-			load(b, l.Addr().String(), bm.newLoad)
+			load(b, benchServer(b, ingress.Config{Sources: []bridge.Source{bm.source}, Queen: benchQueen(b)}), bm.newLoad)
 		})
 	}
+}
+
+// BenchmarkSpool is the same while Queen is away: each request is answered
+// when its event is synced to disk.
+func BenchmarkSpool(b *testing.B) {
+	c := ingress.Config{Queen: newAwayQueen(true), Sources: []bridge.Source{
+		{Name: "hook", Scheme: "github", Secrets: []bridge.Secret{benchSecret}, Spool: true}}}
+	c.Settings.Spool.Dir = b.TempDir()
+	load(b, benchServer(b, c), githubLoad)
+}
+
+// benchServer runs a server until the benchmark ends and returns its address.
+func benchServer(b *testing.B, c ingress.Config) string {
+	b.Helper()
+	c.Metrics = prometheus.NewRegistry()
+	s, err := ingress.New(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	l := listenLoopback(b)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx, l) }()
+	b.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	})
+	return l.Addr().String()
 }
 
 func listenLoopback(b *testing.B) net.Listener {

@@ -21,10 +21,13 @@ type confirmer struct {
 	client  *http.Client
 	logger  *slog.Logger
 	metrics *metrics
-	slots   chan struct{}
 	running sync.WaitGroup
 	life    context.Context
 	end     context.CancelFunc
+
+	mu       sync.Mutex
+	underWay int           // reserved or running
+	idle     chan struct{} // of those who settle; nil: nobody does
 }
 
 const (
@@ -46,7 +49,7 @@ func newConfirmer(transport http.RoundTripper, logger *slog.Logger, m *metrics) 
 			TLSHandshakeTimeout: confirmTime / 2, MaxResponseHeaderBytes: confirmRead,
 		}
 	}
-	c := &confirmer{logger: logger, metrics: m, slots: make(chan struct{}, confirmAtOnce)}
+	c := &confirmer{logger: logger, metrics: m}
 	c.client = &http.Client{
 		Transport: transport, Timeout: confirmTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -57,18 +60,28 @@ func newConfirmer(transport http.RoundTripper, logger *slog.Logger, m *metrics) 
 
 // reserve takes the right to one start, unless too many calls are under way.
 func (c *confirmer) reserve() bool {
-	select {
-	case c.slots <- struct{}{}:
-		return true
-	default:
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.underWay == confirmAtOnce {
 		return false
+	}
+	c.underWay++
+	return true
+}
+
+func (c *confirmer) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.underWay--; c.underWay == 0 && c.idle != nil {
+		close(c.idle)
+		c.idle = nil
 	}
 }
 
 // start calls address once.
 func (c *confirmer) start(source, address string) {
 	c.running.Go(func() {
-		defer func() { <-c.slots }()
+		defer c.release()
 		level, result := slog.LevelInfo, "confirmed"
 		err := c.call(address)
 		if err != nil {
@@ -106,28 +119,24 @@ func withoutURL(err error) error {
 	return err
 }
 
-// settle waits until no call is under way, or ctx ends. Calls that are asked for
-// meanwhile are refused.
+// settle waits until no call is under way, or ctx ends.
 func (c *confirmer) settle(ctx context.Context) error {
-	held := 0
-	defer func() {
-		for range held {
-			<-c.slots
-		}
-	}()
-	for ; held < cap(c.slots); held++ {
-		select {
-		case c.slots <- struct{}{}:
-			continue
-		default: // an ended ctx matters only where there is something to wait for
-		}
-		select {
-		case c.slots <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	c.mu.Lock()
+	if c.underWay == 0 {
+		c.mu.Unlock()
+		return nil
 	}
-	return nil
+	if c.idle == nil {
+		c.idle = make(chan struct{})
+	}
+	idle := c.idle
+	c.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // close waits for the calls under way until ctx ends, then cuts them off.

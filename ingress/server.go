@@ -209,7 +209,9 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 		s.logger.LogAttrs(ctx, slog.LevelInfo, msgDraining, slog.Int64(keyInFlight, s.inFlight.Load()))
 	}
 	err = s.drain(ctx, server)
-	<-served // http.ErrServerClosed
+	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+		err = errors.Join(err, end)
+	}
 	return err
 }
 

@@ -49,7 +49,7 @@ func TestSettleWaitsForConfirmations(t *testing.T) {
 		}
 		for range confirmAtOnce {
 			if !s.confirmer.reserve() {
-				t.Fatal("Settle has kept a slot")
+				t.Fatal("Settle has kept a call")
 			}
 		}
 	})

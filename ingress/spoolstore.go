@@ -129,11 +129,15 @@ const (
 
 func readLog(file string) (walLog, error) {
 	raw, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(raw) < walHeader {
+	if errors.Is(err, fs.ErrNotExist) {
 		return walLog{}, nil
 	}
-	if err != nil {
-		return walLog{}, err
+	return parseLog(raw), err
+}
+
+func parseLog(raw []byte) walLog {
+	if len(raw) < walHeader {
+		return walLog{}
 	}
 	log := walLog{frameSize: walFrameHeader + int64(binary.BigEndian.Uint32(raw[8:]))}
 	salt := string(raw[16:24])
@@ -143,7 +147,7 @@ func readLog(file string) (walLog, error) {
 		frames = frames[log.frameSize:]
 	}
 	log.rest = int64(len(frames))
-	return log, nil
+	return log
 }
 
 // torn are the bytes of the last run behind its whole commits. Frames of an
