@@ -77,7 +77,7 @@ func (a *acker) send(unit []*settlement, landed func()) {
 		acks := acksOf(unit)
 		a.d.m.settles.WithLabelValues("ack").Observe(float64(len(acks)))
 		verdicts, err := a.d.queen.AckBatch(ctx, acks)
-		if err != nil && !queen.Temporary(err) && !queen.Uncertain(err) && !queen.Denied(err) {
+		if finalRefusal(err) {
 			a.refusedCall(unit, err, landed)
 			return
 		}
@@ -126,7 +126,7 @@ func (a *acker) refusedCall(unit []*settlement, err error, landed func()) {
 // read ends the settlements that were answered for good and returns the
 // others. A whole batch acked again is refused, so a repeat is safe.
 func (a *acker) read(unit []*settlement, verdicts []queen.AckVerdict, err error) (again []*settlement) {
-	denied := queen.Denied(err)
+	denied := classify(err) == operators
 	at := 0
 	for _, s := range unit {
 		n := len(s.entries)

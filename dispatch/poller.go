@@ -14,8 +14,9 @@ import (
 // Bounds of pops.
 const (
 	popWait       = 30 * time.Second
-	popPartitions = 32       // 2.x takes at most 64
-	popBytes      = 32 << 20 // aimed at: what one pop may hold in memory
+	proveWait     = time.Second // after a failure: an empty answer soon proves that Queen is back
+	popPartitions = 32          // 2.x takes at most 64
+	popBytes      = 32 << 20    // aimed at: what one pop may hold in memory
 	maxHelpers    = 8
 	orderedBatch  = 50 // ordering partition: called one after the other
 	suspectFor    = 2 * leaseNone
@@ -42,9 +43,9 @@ type feed struct {
 
 // run pops until ctx ends.
 func (f *feed) run(ctx context.Context) {
-	pause := backoff{}
+	pause, wait := backoff{}, popWait
 	for ctx.Err() == nil {
-		full, err := f.turn(ctx, popWait)
+		full, err := f.turn(ctx, wait)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -53,12 +54,13 @@ func (f *feed) run(ctx context.Context) {
 			if sleep(ctx, pause.next(queen.RetryAfter(err))) != nil {
 				return
 			}
+			wait = proveWait // a long poll would leave the trouble standing until it ends
 			continue
 		case full && f.helpers.Load() < maxHelpers:
 			f.helpers.Add(1)
 			f.r.d.spawn(func() { f.help(ctx) })
 		}
-		pause = backoff{}
+		pause, wait = backoff{}, popWait
 	}
 }
 

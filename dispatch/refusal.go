@@ -75,6 +75,17 @@ func classifyStatus(status int) refusal {
 	return operators
 }
 
+// finalRefusal says that an ack call itself is refused, and would be again:
+// Queen calls it malformed or too large, or the client does. An answer that is
+// not Queen's own, such as a balancer's 404, proves nothing.
+func finalRefusal(err error) bool {
+	var status *queen.StatusError
+	if errors.As(err, &status) {
+		return classifyStatus(status.Status) == atFault
+	}
+	return err != nil && !queen.Temporary(err) && !queen.Uncertain(err)
+}
+
 // culprit finds the settlement whose partition a refusal's text names; -1
 // where it names none or several.
 func culprit(text string, unit []*settlement) int {

@@ -131,8 +131,8 @@ func (a *Ack) check() error {
 		return fmt.Errorf("status %q is none", string(a.Status))
 	}
 	switch {
-	case a.TransactionID == "" || a.PartitionID == "":
-		return errors.New("transaction id and partition id are needed")
+	case a.PartitionID == "": // an empty transaction id is an id like any other (measured 1.3.0)
+		return errors.New("the partition id is needed")
 	case a.Lease.ID == "" || a.Lease.Group == "":
 		return errors.New("lease and group are needed: without them the ack is not fenced")
 	}

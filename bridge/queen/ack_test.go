@@ -106,7 +106,6 @@ func TestAckRefusesToGoUnfenced(t *testing.T) {
 		"no lease":     func(a *queen.Ack) { a.Lease.ID = "" },
 		"no group":     func(a *queen.Ack) { a.Lease.Group = "" },
 		"no partition": func(a *queen.Ack) { a.PartitionID = "" },
-		"no id":        func(a *queen.Ack) { a.TransactionID = "" },
 		"no status":    func(a *queen.Ack) { a.Status = "" },
 		"a misspelt status, which 2.x takes for completed": func(a *queen.Ack) { a.Status = "Failed" },
 	} {

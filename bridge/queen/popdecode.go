@@ -168,8 +168,8 @@ func (d *popDecoder) message() error {
 // complete refuses a message that could not be settled.
 func (m *Message) complete(lease, popLease string) error {
 	switch {
-	case m.ID == "" || m.TransactionID == "" || m.PartitionID == "":
-		return errors.New("a message without id, transactionId or partitionId")
+	case m.ID == "" || m.PartitionID == "": // an empty transaction id is an id like any other (measured 1.3.0)
+		return errors.New("a message without id or partitionId")
 	case lease != popLease:
 		return errors.New("a message under another lease than its pop")
 	case m.Data == nil:

@@ -250,3 +250,31 @@ func TestMessagesOfOtherClientsAreDelivered(t *testing.T) {
 		t.Errorf("Queen-Queue %q, Queen-Partition %q", c.header.Get("Queen-Queue"), c.header.Get("Queen-Partition"))
 	}
 }
+
+// TestMessageWithoutAnIDIsDeliveredOnce: Queen takes an empty transaction id
+// as an id like any other; such a message must be acked like any other.
+func TestMessageWithoutAnIDIsDeliveredOnce(t *testing.T) {
+	t.Parallel()
+	for _, ordering := range []string{"none", "partition"} {
+		t.Run(ordering, func(t *testing.T) {
+			t.Parallel()
+			w, f := newWorld(t), newTarget(t, func(_ context.Context, c call) int {
+				if c.attempt == "1" {
+					return 503
+				}
+				return 200
+			})
+			p := w.start(w.route("github", hexSecret, f.URL, "    ordering: "+ordering+"\n    retry: {backoff: [100ms]}\n"))
+			p.push(w.name("main"), "p", "", `{"n":1}`)
+			p.push(w.name("main"), "p", "other", `{"n":2}`)
+			done := map[string]int{}
+			for len(done) < 2 || done[`{"n":1}`] < 2 || done[`{"n":2}`] < 2 {
+				done[string(f.next().body)]++
+			}
+			p.stop()
+			if n := len(f.seen()); n != 4 {
+				t.Errorf("%d calls, want 2 for each message", n)
+			}
+		})
+	}
+}
