@@ -6,8 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 
 	"github.com/queenbridge/queenbridge/bridge"
@@ -50,4 +52,26 @@ func ExampleServer() {
 	// push github:72d3162e-cc78-11e3-81ab-4c9367dc0958 to github
 	// 200
 	// 401
+}
+
+// A spool is drained by hand where no bridge runs any more.
+func ExampleOpenSpool() {
+	dir, err := os.MkdirTemp("", "spool")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	spool, err := ingress.OpenSpool(dir, ingress.SpoolOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = spool.Close() }()
+	client, err := queen.New(queen.Config{URLs: []string{"http://127.0.0.1:6632"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	taken, err := spool.Drain(context.Background(), client)
+	fmt.Println(taken, err)
+	// Output: 0 <nil>
 }

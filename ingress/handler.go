@@ -190,7 +190,7 @@ func (x *exchange) handshake() (reply, bool) {
 // shaken answers a handshake, and does what it asks for besides.
 func (x *exchange) shaken(h *signing.Reply) reply {
 	if h.Surface != "" {
-		if x.server.showSecret == nil {
+		if x.server.showSecret == nil || !x.server.shown.AllowN(x.start, 1) {
 			return busy(http.StatusServiceUnavailable, reasonNobody, retryAfterStored)
 		}
 		x.server.showSecret(x.source.name, h.Surface)

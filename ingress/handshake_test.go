@@ -222,3 +222,22 @@ func TestHandshakesAreNotQuarantined(t *testing.T) {
 		t.Errorf("status %d, %d stored; want 401 and none", res.StatusCode, len(w.queen.stored()))
 	}
 }
+
+// Anyone may hand over something to a source that waits for its secret: the
+// operator must still be able to read what is shown.
+func TestHandedOverSecretsAreShownAtABoundedRate(t *testing.T) {
+	t.Parallel()
+	shown := &surfaced{}
+	c := sources(of("asana", "armed", true).source)
+	c.ShowSecret = shown.show
+	s, _ := newServer(t, c)
+	refused := 0
+	for range 100 {
+		if call(s.Handler(), "/in/hook", "", "X-Hook-Secret", "evil").Code == http.StatusServiceUnavailable {
+			refused++
+		}
+	}
+	if refused < 80 || len(shown.texts) != 100-refused {
+		t.Errorf("%d of 100 shown, %d refused; want about 10 shown", len(shown.texts), refused)
+	}
+}

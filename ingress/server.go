@@ -14,6 +14,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
@@ -70,6 +71,7 @@ type Server struct {
 	fetcher        signing.Fetcher
 	confirmer      *confirmer
 	showSecret     func(source, secret string)
+	shown          *rate.Limiter
 	acceptBuffered bool
 	metrics        *metrics
 	logger         *slog.Logger
@@ -92,6 +94,7 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		logger: c.Logger, now: c.Now, fetcher: c.Fetcher, showSecret: c.ShowSecret,
+		shown: rate.NewLimiter(1, 10), // anyone may hand over something to a source that waits for it
 		// Queen's own local spool is not synced to disk, and what it holds
 		// under some names is lost for good (measured 1.3.0).
 		acceptBuffered: c.Settings.AcceptBuffered,

@@ -110,6 +110,9 @@ func TestATornTailIsDroppedAndReported(t *testing.T) {
 		dir := t.TempDir()
 		write(t, dir, "spool.db", data)
 		write(t, dir, "spool.db-wal", tc.log)
+		if st, err := ingress.ReadSpool(dir); err != nil || len(st.Queues) != 1 || st.Queues[0].Events != tc.events {
+			t.Errorf("%s: ReadSpool = %+v, %v; want %d events, and nothing changed", name, st, err, tc.events)
+		}
 		s, err := ingress.OpenSpool(dir, ingress.SpoolOptions{})
 		if err != nil {
 			t.Errorf("%s: OpenSpool = %v", name, err)

@@ -75,9 +75,10 @@ func openSpoolStore(file string) (*spoolStore, error) {
 	return s, nil
 }
 
-// readSpoolStore opens a store of another process, to look at it.
+// readSpoolStore opens a store of another process, to look at it: nothing is
+// recovered or folded.
 func readSpoolStore(file string) (*spoolStore, error) {
-	s := &spoolStore{db: sql.OpenDB(spoolConnector{spoolDSN(file, "query_only(1)")})}
+	s := &spoolStore{db: sql.OpenDB(spoolConnector{spoolDSN(file) + "&mode=ro"})}
 	s.db.SetMaxOpenConns(1)
 	if _, err := s.format(); err != nil {
 		return nil, errors.Join(err, s.close())
