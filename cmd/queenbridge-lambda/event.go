@@ -147,7 +147,8 @@ func (e *event) fromFormat1(d *document) {
 
 // fromFormat2 has equal headers joined by commas, and cookies apart.
 func (e *event) fromFormat2(d *document) {
-	e.method, e.path, e.query = d.Context.HTTP.Method, sourcePath(d.RawPath, d.Context.Stage), d.RawQueryString
+	e.method, e.path = d.Context.HTTP.Method, sourcePath(d.RawPath, d.Context.Stage)
+	e.query = escape(d.RawQueryString, queryByte) // as it is; what is escaped here cannot have been received so
 	e.header = headers(d.Headers)
 	if len(d.Cookies) > 0 {
 		e.header.Set("Cookie", strings.Join(d.Cookies, "; "))

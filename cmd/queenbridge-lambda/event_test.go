@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -224,6 +225,24 @@ func TestPathsStartWhereTheSourceIs(t *testing.T) {
 	} {
 		if got := sourcePath(tc.path, tc.stage); got != tc.want {
 			t.Errorf("sourcePath(%q, %q) = %q, want %q", tc.path, tc.stage, got, tc.want)
+		}
+	}
+}
+
+// TestAQueryStaysInItsLine: a gateway that decodes too much must not make
+// another request of it.
+func TestAQueryStaysInItsLine(t *testing.T) {
+	t.Parallel()
+	for _, query := range []string{"a=b c", "a=b#c", "a=b\r\nc", "a=é"} {
+		doc, err := json.Marshal(map[string]any{
+			"version": "2.0", "rawPath": "/in/a", "rawQueryString": query,
+			"requestContext": map[string]any{"http": map[string]any{"method": "POST"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, r := requestOf(t, doc); r.Target != "/in/a?"+strings.NewReplacer(" ", "%20", "#", "%23", "\r\n", "%0D%0A", "é", "%C3%A9").Replace(query) {
+			t.Errorf("query %q became %q", query, r.Target)
 		}
 	}
 }
