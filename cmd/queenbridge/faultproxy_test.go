@@ -117,7 +117,7 @@ func newFaultProxy(t *testing.T, broker string) *faultProxy {
 	p.Server = httptest.NewServer(p)
 	t.Cleanup(func() {
 		p.CloseClientConnections()
-		p.Server.Close()
+		p.Close()
 		if t.Failed() {
 			t.Logf("the proxy saw:\n%s", p.story())
 		}
