@@ -13,6 +13,7 @@ const (
 	msgPanic          = "panic"
 	msgTorn           = "spool: a write that a crash cut off was dropped; nothing of it was answered"
 	msgSpooling       = "queen is away: events go to the local spool"
+	msgSpoolFound     = "spool: events of an earlier run are replayed"
 	msgReplayFails    = "spool: replay waits"
 	msgReplayed       = "spool: replay ends"
 	msgSpoolRefused   = "spool: event refused by queen; it is kept, and not sent again"

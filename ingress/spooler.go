@@ -105,7 +105,7 @@ func (s *spooler) start() {
 		return
 	}
 	for _, name := range s.spool.waiting() {
-		s.replay(name)
+		s.replay(name, slog.LevelInfo, msgSpoolFound)
 	}
 }
 
@@ -121,19 +121,19 @@ func (s *spooler) full(g *queen.Bundle) bool {
 	return !s.spool.room(need)
 }
 
-// replay starts the replay of a queue, unless it runs.
-func (s *spooler) replay(name string) {
+// replay starts the replay of a queue, unless it runs, and says why.
+func (s *spooler) replay(name string, level slog.Level, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing || s.active[name] {
 		return
 	}
 	s.active[name] = true
+	s.logger.LogAttrs(s.life, level, why, slog.String(keyQueue, name))
 	s.replays.Go(func() { s.runReplay(name) })
 }
 
 func (s *spooler) runReplay(name string) {
-	s.logger.LogAttrs(s.life, slog.LevelWarn, msgSpooling, slog.String(keyQueue, name))
 	r := newReplay(s.spool, name, s.queen)
 	r.onTaken = func(n int) { s.replayed.WithLabelValues(name).Add(float64(n)) }
 	r.onRefused = func(id string, err error) {
@@ -225,6 +225,6 @@ func (p spoolPusher) keep(items []queen.Item, verdicts []queen.PushVerdict) ([]q
 		return nil, err
 	}
 	p.spooled.WithLabelValues(left[0].Queue).Add(float64(len(left)))
-	p.replay(left[0].Queue)
+	p.replay(left[0].Queue, slog.LevelWarn, msgSpooling)
 	return out, nil
 }
