@@ -115,7 +115,7 @@ func TestLongRetryAfterIsNotBelieved(t *testing.T) {
 }
 
 // TestOneNodeOfTwoFails: two nodes of one broker fail in turn, each time in
-// another way that shows: no answer, or 5xx.
+// another way that shows: no answer, 5xx, or what no Queen says.
 // Every event is accepted at its first try, and called once per attempt.
 func TestOneNodeOfTwoFails(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ func TestOneNodeOfTwoFails(t *testing.T) {
 	w.urls = []string{nodes[0].URL, nodes[1].URL}
 	p := w.ready(w.keyed(f.URL, "    ordering: partition\n"+quickRetry)) // a lease of 15 s
 	var bodies []string
-	for i, away := range []fault{resetBefore, proxyDown, lostReply, unknownDone, brokenReply, pool} {
+	for i, away := range []fault{resetBefore, proxyDown, lostReply, unknownDone, brokenReply, garbage, pool, missing} {
 		node := nodes[i%2]
 		release := node.hold(func(class) fault { return away }, allClasses...)
 		for _, c := range allClasses {
