@@ -141,7 +141,7 @@ func (b *Broker) grant(d *delivery, c *cursor, req *popRequest, from, to uint64,
 	if req.early > 0 {
 		length = req.early
 	}
-	c.lease, c.until = d.lease, now.add(length)
+	c.lease, c.until, c.local = d.lease, now.add(length), !req.remote
 	c.next, c.leaseStart, c.leaseEnd, c.blurred = from, from, to, false
 	if c.attempts == 0 || c.attemptAt != from {
 		c.attempts, c.attemptAt = 0, from

@@ -347,10 +347,15 @@ func (g *group) row() groupRow {
 	return groupRow{groupID: groupID{g.queue.num, g.name}, all: g.all, since: g.since, created: g.created}
 }
 
+// row is the cursor as it is stored: a lease that ends with this process is
+// not, so that its messages come again as soon as the next one has started.
 func (c *cursor) row() cursorRow {
-	return cursorRow{
-		part: c.part.num, group: c.group.name, next: c.next, lease: c.lease, until: c.until,
-		leaseStart: c.leaseStart, leaseEnd: c.leaseEnd,
+	r := cursorRow{
+		part: c.part.num, group: c.group.name, next: c.next,
 		retries: c.retries, attempts: c.attempts, attemptAt: c.attemptAt,
 	}
+	if !c.local {
+		r.lease, r.until, r.leaseStart, r.leaseEnd = c.lease, c.until, c.leaseStart, c.leaseEnd
+	}
+	return r
 }

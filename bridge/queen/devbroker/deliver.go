@@ -228,6 +228,7 @@ func (b *Broker) extend(lease string, seconds int64) (renewed int, until micros)
 		}
 		renewed++
 		c.until = max(c.until, expiry(now, seconds))
+		c.local = false // an extension may be somebody's backoff: it outlives the process
 		until = min(until, c.until)
 		b.noteCursor(c)
 	}

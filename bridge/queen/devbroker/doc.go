@@ -33,6 +33,8 @@
 //     255 characters) are answered buffered and dropped, with a log line.
 //   - Counts for dashboards are of now, not of the last refresh; the time
 //     series of processes are not kept, and are empty.
+//   - A lease of a client in the broker's own process ends with that process,
+//     unless it was extended: its messages come again at once.
 //   - Conflating pops and zstd payloads of timers are refused with 400.
 //   - windowBuffer, minPopWaitTime, priority, ttl, maxSize and retryDelay are
 //     stored and echoed only.

@@ -3,6 +3,8 @@ package devbroker_test
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,6 +92,34 @@ func TestStateSurvivesCrash(t *testing.T) {
 	}
 	if got := b.do("GET", "/api/v1/timers/q/cancelled", nil).text; !strings.HasPrefix(got, `{"found":false`) {
 		t.Errorf("cancelled timer = %s", got)
+	}
+}
+
+// What a client in the broker's own process held is free again as soon as the
+// next process has started: the client is gone too. A lease over a connection
+// runs on, and so does an extended one, which may be somebody's backoff.
+func TestLeaseOfTheDeadProcessEndsWithIt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	local := open(t, devbroker.Config{Dir: dir})
+	server := httptest.NewServer(local.broker)
+	t.Cleanup(server.Close)
+	for _, partition := range []string{"local", "extended", "remote"} {
+		local.push("q", partition, partition)
+	}
+	local.pop("/queue/q/partition/local", "g", "leaseSeconds=600")
+	held := local.pop("/queue/q/partition/extended", "g", "leaseSeconds=600")
+	local.do("POST", "/api/v1/lease/"+held.LeaseID+"/extend", obj{"seconds": 900})
+	resp, err := http.Get(server.URL + "/api/v1/pop/queue/q/partition/remote?consumerGroup=g&subscriptionMode=all&leaseSeconds=600")
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("pop over a connection: %v %v", resp, err)
+	}
+	_ = resp.Body.Close()
+	local.push("q", "other", "flush") // every lease before it is on disk with it
+	b := crash(t, dir)
+	b.ack(b.pop("/queue/q/partition/other", "g", ""), "g", "flush completed")
+	if got := b.pop("/queue/q", "g", "partitions=9").txns(); got != "local" {
+		t.Errorf("popped %q after the crash, want only what the dead process held without extending it", got)
 	}
 }
 

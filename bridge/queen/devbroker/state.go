@@ -96,6 +96,7 @@ type cursor struct {
 	retries    int64 // failed acks charged
 	attempts   int64 // deliveries in a row that began at attemptAt
 	attemptAt  uint64
+	local      bool // leased to a client in this process, whose death ends the lease
 	known      bool // popped or seeded: 1.3.0 has a row for it
 	blurred    bool // the leased batch can no longer be acked by position
 	inReady    bool
