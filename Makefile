@@ -30,8 +30,11 @@ lambda: ## build the archives for AWS Lambda, arm64 and amd64 (CONFIG=bridge.yam
 dev: build ## run the main job: broker, a signed source, a route and a function that prints what arrives (ARGS="--fail 2")
 	./bin/queenbridge dev $(ARGS)
 
+# Many tests wait for timers and leases: more run side by side than there are
+# processors.
+PARALLEL ?= 4
 test: ## run the tests, with the race detector
-	go test -race -timeout 15m ./...
+	go test -race -parallel $(PARALLEL) -timeout 20m ./...
 
 race: test ## the same as test
 
@@ -58,7 +61,7 @@ verify: ## prove that go.mod and go.sum are tidy
 	go mod verify
 
 e2e: build ## run the end-to-end tests against the built binary
-	go test -count=1 -timeout 15m ./cmd/queenbridge/...
+	go test -count=1 -parallel $(PARALLEL) -timeout 15m ./cmd/queenbridge/...
 
 examples: build ## run every example against the built binary
 	go test -race -count=1 -timeout 10m ./examples/...
@@ -82,7 +85,7 @@ test-real: ## run the conformance, Python client and end-to-end tests against a 
 	$(REAL) build
 	QUEENBRIDGE_REQUIRE_REAL=1 $(REAL) run sh -ec '\
 	  go test -p 1 -count=1 -timeout 20m -run "Real|Python" ./bridge/queen/queentest/... ./dispatch/...; \
-	  go test -count=1 -timeout 20m ./cmd/queenbridge/...'
+	  go test -count=1 -parallel $(PARALLEL) -timeout 20m ./cmd/queenbridge/...'
 
 ci: lint verify test examples test-real ## what CI runs
 	$(MAKE) fuzz FUZZTIME=5s
