@@ -1,8 +1,10 @@
 package devbroker_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,11 +21,13 @@ import (
 // what a power cut would leave.
 func crash(t *testing.T, dir string) *api {
 	t.Helper()
-	return crashTorn(t, dir, 0)
+	a, _ := crashTorn(t, dir, 0)
+	return a
 }
 
-// crashTorn is crash with the last bytes of the log never written.
-func crashTorn(t *testing.T, dir string, torn int) *api {
+// crashTorn is crash with the last bytes of the log never written; it returns
+// what the new broker logged when it opened.
+func crashTorn(t *testing.T, dir string, torn int) (a *api, log string) {
 	t.Helper()
 	copied := t.TempDir()
 	for _, name := range []string{"queen.db", "queen.db-wal"} {
@@ -38,7 +42,9 @@ func crashTorn(t *testing.T, dir string, torn int) *api {
 			t.Fatal(err)
 		}
 	}
-	return open(t, devbroker.Config{Dir: copied})
+	var said bytes.Buffer
+	a = open(t, devbroker.Config{Dir: copied, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	return a, said.String()
 }
 
 func TestStateSurvivesCrash(t *testing.T) {
@@ -247,7 +253,7 @@ func TestTornLog(t *testing.T) {
 	}
 	fewest := 80
 	for torn := 1; torn < 200_000; torn = torn*3 + 1 {
-		b := crashTorn(t, dir, torn)
+		b, log := crashTorn(t, dir, torn)
 		got := strings.Fields(b.pop("/queue/q", "g", "batch=1000").txns())
 		for i, id := range got {
 			if want := fmt.Sprintf("%c%d", 'a'+i%2, i/2); id != want {
@@ -257,7 +263,13 @@ func TestTornLog(t *testing.T) {
 		if len(got)%2 != 0 || len(got) > fewest {
 			t.Errorf("%d bytes torn: %d messages, no more than %d before", torn, len(got), fewest)
 		}
+		if said := strings.Contains(log, "cut off by a crash"); torn == 1 && !said {
+			t.Errorf("one byte torn: not said: %s", log)
+		}
 		fewest = len(got)
+	}
+	if _, log := crashTorn(t, dir, 0); log != "" {
+		t.Errorf("nothing torn, yet said: %s", log)
 	}
 	if fewest == 80 {
 		t.Error("nothing was torn off: the test proves nothing")

@@ -64,6 +64,9 @@ func (s *sqliteStore) open(file string) (err error) {
 	if s.write, err = s.writer.Conn(ctx); err != nil {
 		return err
 	}
+	if err := s.reportTorn(ctx, file); err != nil {
+		return err
+	}
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
