@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
@@ -17,14 +19,29 @@ type queenLink struct {
 	broker *devbroker.Broker // nil: Queen is elsewhere
 	where  string            // for people
 	log    *slog.Logger
+	token  atomic.Pointer[string]
+}
+
+// setToken makes the requests from now on carry another bearer token.
+func (l *queenLink) setToken(token bridge.Secret) {
+	text := token.Reveal()
+	l.token.Store(&text)
+}
+
+// currentToken is a queen.TokenSource.
+func (l *queenLink) currentToken(context.Context, string) (string, error) {
+	return *l.token.Load(), nil
 }
 
 func openQueen(c bridge.QueenConfig, log *slog.Logger) (*queenLink, error) {
 	if c.Embedded == "" {
-		client, err := queen.New(queen.Config{
-			URLs: c.URLs, Strategy: queen.Strategy(c.Strategy), Token: c.Token.Reveal(), CA: c.TLS.CA, Logger: log,
+		l := &queenLink{where: strings.Join(c.URLs, ", "), log: log}
+		l.setToken(c.Token)
+		var err error
+		l.client, err = queen.New(queen.Config{
+			URLs: c.URLs, Strategy: queen.Strategy(c.Strategy), TokenSource: l.currentToken, CA: c.TLS.CA, Logger: log,
 		})
-		return &queenLink{client: client, where: strings.Join(c.URLs, ", "), log: log}, err
+		return l, err
 	}
 	dir, where := c.Embedded, "the embedded broker in "+c.Embedded
 	if dir == "memory" {

@@ -20,6 +20,7 @@ type reloader struct {
 	load    func() (configfile.Result, error)
 	update  func([]bridge.Source) error // nil: this process serves no sources
 	queues  func(context.Context, []bridge.ManagedQueue) error
+	token   func(bridge.Secret) // nil: Queen's token is read at the start only
 	running bridge.Config
 	log     *slog.Logger
 	asked   <-chan os.Signal
@@ -108,6 +109,7 @@ func (r *reloader) reload(asked bool) ([]string, []bridge.ManagedQueue) {
 		r.log.Error("configuration not reloaded: the running one stays", "problems", problemsOf(err))
 		return result.Files(), nil
 	}
+	r.retoken(result.Config.Queen.Token)
 	next := r.running
 	next.Sources = result.Config.Sources
 	changes := sourceChanges(r.running.Sources, next.Sources)
@@ -124,6 +126,16 @@ func (r *reloader) reload(asked bool) ([]string, []bridge.ManagedQueue) {
 	queues := newQueues(r.running, next)
 	r.running = next
 	return result.Files(), queues
+}
+
+// retoken hands another bearer token for Queen to the running client.
+func (r *reloader) retoken(token bridge.Secret) {
+	if r.token == nil || token == r.running.Queen.Token {
+		return
+	}
+	r.token(token)
+	r.running.Queen.Token = token
+	r.log.Info("queen token reloaded")
 }
 
 func (r *reloader) apply(sources []bridge.Source) error {

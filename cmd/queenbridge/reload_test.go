@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen/devbroker"
 )
 
 // rewrite replaces a file as editors do: another one takes its name.
@@ -199,5 +201,60 @@ func TestSourceChanges(t *testing.T) {
 	}
 	if !sourceChanges(before, before).none() {
 		t.Error("sourceChanges(the same) are some")
+	}
+}
+
+// TestQueenTokenFollowsItsFile: Queen asks for another bearer token, and the
+// file that holds it changes: webhooks and deliveries go on.
+func TestQueenTokenFollowsItsFile(t *testing.T) {
+	t.Parallel()
+	broker, err := devbroker.Open(devbroker.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = broker.Close() })
+	var asked atomic.Pointer[string]
+	gate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+*asked.Load() && r.URL.Path != "/health" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		broker.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { gate.CloseClientConnections(); gate.Close() })
+
+	w, f := newWorld(t), newTarget(t, always(200))
+	first, second := "token-one", "token-two"
+	asked.Store(&first)
+	rewrite(t, filepath.Join(w.dir, "token"), first+"\n")
+	config := fmt.Sprintf("queen: {urls: [%q], token: \"${file:token}\"}\ningress: {addr: \"127.0.0.1:0\", enqueue_timeout: 500ms}\nadmin: {addr: \"127.0.0.1:0\"}\n", gate.URL) +
+		w.route("github", hexSecret, f.URL, "")
+	path := filepath.Join(w.dir, "bridge.yaml")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := launch(t, nil, "serve", "--config", path)
+	p.ingress, p.admin = p.url("ingress listening"), p.url("admin listening")
+	p.awaitReady()
+	if status := p.githubAs(hexSecret, w.path(), "1"); status != http.StatusOK {
+		t.Fatalf("answered %d", status)
+	}
+	f.next()
+	asked.Store(&second)
+	if status := p.githubAs(hexSecret, w.path(), "2"); status != http.StatusServiceUnavailable {
+		t.Errorf("with the old token a webhook is answered %d, want 503", status)
+	}
+	rewrite(t, filepath.Join(w.dir, "token"), second+"\n")
+	p.logged("queen token reloaded", "")
+	eventually(t, "webhooks are stored with the new token", func() (bool, string) {
+		status := p.githubAs(hexSecret, w.path(), "2")
+		return status == http.StatusOK, fmt.Sprint(status)
+	})
+	f.next()
+	if log := p.log(); strings.Contains(log, first) || strings.Contains(log, second) {
+		t.Error("the log holds a token")
+	}
+	if code := p.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }

@@ -173,6 +173,9 @@ func (b *bridgeProcess) services(ctx context.Context, wants func(string) bool) (
 	}
 	if b.reload != nil {
 		b.reload.queues = b.conn.configure
+		if b.link.broker == nil {
+			b.reload.token = b.link.setToken
+		}
 		all = append(all, service{"configuration", b.reload.run})
 	}
 	dispatching := wants("dispatch")
