@@ -7,7 +7,6 @@ const (
 	msgNotStored      = "event not stored"
 	msgAccepted       = "event accepted"
 	msgHandshake      = "handshake answered"
-	msgServing        = "receiving webhooks"
 	msgDraining       = "ingress stops: finishing what was received"
 	msgLeft           = "ingress stopped with events not stored"
 	msgPanic          = "panic"
@@ -36,7 +35,6 @@ const (
 	keyResult    = "result"
 	keyElapsed   = "elapsed"
 	keyDuplicate = "duplicate"
-	keyAddr      = "addr"
 	keyStack     = "stack"
 	keyInFlight  = "in_flight"
 

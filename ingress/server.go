@@ -203,7 +203,6 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	s.spooler.start()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(s.wrap(listener, server.TLSConfig)) }()
-	s.logger.LogAttrs(ctx, slog.LevelInfo, msgServing, slog.String(keyAddr, listener.Addr().String()))
 	select {
 	case err = <-served:
 		err = fmt.Errorf("serve webhooks on %s: %w", listener.Addr(), err)
