@@ -18,7 +18,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 .PHONY: help build lambda dev test race lint fuzz verify e2e examples bench queen-real queen-real-clean test-real ci clean
 
 help: ## show this list
-	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{printf "  \033[36mmake %-17s\033[0m %s\n",$$1,$$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN{FS=":.*## "} /^[a-z0-9-]+:.*## /{printf "  \033[36mmake %-17s\033[0m %s\n",$$1,$$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/queenbridge and bin/queenbridge-lambda
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/queenbridge ./cmd/queenbridge
