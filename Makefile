@@ -60,7 +60,7 @@ verify: ## prove that go.mod and go.sum are tidy
 	go mod tidy -diff
 	go mod verify
 
-e2e: build ## run the end-to-end tests against the built binary
+e2e: ## run the end-to-end tests, each bridge a process of its own
 	go test -count=1 -parallel $(PARALLEL) -timeout 15m ./cmd/queenbridge/...
 
 examples: build ## run every example against the built binary
