@@ -135,13 +135,14 @@ func (d *popDecoder) message() error {
 	}
 	d.messages = append(d.messages, Message{})
 	m := &d.messages[len(d.messages)-1]
-	lease := d.leaseID
+	lease, identified := d.leaseID, false
 	err := d.object(func(name string) (err error) {
 		switch name {
 		case "id":
 			m.ID, err = d.text("")
 		case "transactionId":
 			m.TransactionID, err = d.text("")
+			identified = true
 		case "partition":
 			m.Partition, err = d.text(before.Partition)
 		case "partitionId":
@@ -162,13 +163,16 @@ func (d *popDecoder) message() error {
 	if err != nil {
 		return err
 	}
+	if !identified { // an empty one is an id like any other (measured 1.3.0)
+		return errors.New("a message without transactionId")
+	}
 	return m.complete(lease, d.leaseID)
 }
 
 // complete refuses a message that could not be settled.
 func (m *Message) complete(lease, popLease string) error {
 	switch {
-	case m.ID == "" || m.PartitionID == "": // an empty transaction id is an id like any other (measured 1.3.0)
+	case m.ID == "" || m.PartitionID == "":
 		return errors.New("a message without id or partitionId")
 	case lease != popLease:
 		return errors.New("a message under another lease than its pop")
