@@ -125,22 +125,28 @@ type wireEvent struct {
 // push sorts keys). An event of ours that cannot be read is an error, which is
 // ErrVersion for a higher number. A retry envelope is no event.
 func DecodeEvent(payload []byte) (e Event, ours bool, err error) {
-	kind, err := payloadKind(payload)
+	return decodeOurs(payload, kindEvent, "event", wireEvent.event)
+}
+
+// decodeOurs reads a payload of one of our kinds, which read makes of its wire
+// form W. ours is false where it is anything else.
+func decodeOurs[W, T any](payload []byte, want kind, what string, read func(W) (T, error)) (v T, ours bool, err error) {
+	var none T
+	is, err := payloadKind(payload)
 	if err != nil {
-		return Event{}, true, fmt.Errorf("decode event: %w", err)
+		return none, true, fmt.Errorf("decode %s: %w", what, err)
 	}
-	if kind != kindEvent {
-		return Event{}, false, nil
+	if is != want {
+		return none, false, nil
 	}
-	var w wireEvent
+	var w W
 	if err := json.Unmarshal(payload, &w); err != nil {
-		return Event{}, true, fmt.Errorf("decode event: %w", hideValue(err))
+		return none, true, fmt.Errorf("decode %s: %w", what, hideValue(err))
 	}
-	e, err = w.event()
-	if err != nil {
-		return Event{}, true, fmt.Errorf("decode event: %w", err)
+	if v, err = read(w); err != nil {
+		return none, true, fmt.Errorf("decode %s: %w", what, err)
 	}
-	return e, true, nil
+	return v, true, nil
 }
 
 func (w wireEvent) event() (Event, error) {

@@ -1,9 +1,7 @@
 package bridge
 
 import (
-	"encoding/json/v2"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -154,22 +152,7 @@ type wireEnvelope struct {
 // An envelope that cannot be read is an error, ErrVersion for one of a higher
 // version.
 func DecodeDelivery(payload []byte) (d Delivery, ours bool, err error) {
-	kind, err := payloadKind(payload)
-	if err != nil {
-		return Delivery{}, true, fmt.Errorf("decode envelope: %w", err)
-	}
-	if kind != kindEnvelope {
-		return Delivery{}, false, nil
-	}
-	var w wireEnvelope
-	if err := json.Unmarshal(payload, &w); err != nil {
-		return Delivery{}, true, fmt.Errorf("decode envelope: %w", hideValue(err))
-	}
-	d, err = w.delivery()
-	if err != nil {
-		return Delivery{}, true, fmt.Errorf("decode envelope: %w", err)
-	}
-	return d, true, nil
+	return decodeOurs(payload, kindEnvelope, "envelope", wireEnvelope.delivery)
 }
 
 func (w wireEnvelope) delivery() (Delivery, error) {
