@@ -284,14 +284,8 @@ func (l *limiter) popped(c *claim, n int) {
 }
 
 // room is how many events a route may pop now, and until when its target is
-// held (zero: not held).
+// held (zero: not held); mu is held.
 func (l *limiter) room(c *claim, now time.Time) (n int, heldUntil time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.roomLocked(c, now)
-}
-
-func (l *limiter) roomLocked(c *claim, now time.Time) (n int, heldUntil time.Time) {
 	if c.target.blocked(now) != nil {
 		return 0, c.target.heldUntil
 	}
@@ -322,7 +316,7 @@ func (l *limiter) look(c *claim, patience *time.Time) (n int, wait time.Duration
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	n, until := l.roomLocked(c, now)
+	n, until := l.room(c, now)
 	if n > 0 && patience.IsZero() {
 		*patience = now.Add(trickle)
 	}

@@ -203,7 +203,12 @@ func TestRoomCountsWhatWaits(t *testing.T) {
 	l := newLimiter(100)
 	s := l.newShare(10, false)
 	a, b := l.newClaim(s, 10), l.newClaim(s, 4)
-	room := func(c *claim) int { n, _ := l.room(c, time.Now()); return n }
+	room := func(c *claim) int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		n, _ := l.room(c, time.Now())
+		return n
+	}
 	if room(a) != 10 || room(b) != 4 {
 		t.Fatalf("room = %d, %d; want 10, 4", room(a), room(b))
 	}

@@ -110,15 +110,14 @@ func TestPresets(t *testing.T) {
 		if again, ok := signing.Lookup(p.Name); !ok || !cmp.Equal(again, p) {
 			t.Errorf("Lookup(%s) = %+v, %t, want %+v", p.Name, again, ok, p)
 		}
-		if !signing.Known(p.Name) {
-			t.Errorf("Known(%s) = false", p.Name)
-		}
 	}
 	if len(names) != 114+8 {
 		t.Errorf("Presets = %d names, want 114 presets and 8 generic verifiers", len(names))
 	}
-	if signing.Known("") || signing.Known("GitHub") {
-		t.Error("Known: the empty name and other cases are unknown")
+	for _, name := range []string{"", "GitHub"} {
+		if _, ok := signing.Lookup(name); ok {
+			t.Errorf("Lookup(%q) finds a scheme", name)
+		}
 	}
 }
 

@@ -79,12 +79,6 @@ func Presets() []Preset {
 	return all
 }
 
-// Known reports whether name is a scheme at all.
-func Known(name string) bool {
-	_, ok := find(name)
-	return ok
-}
-
 // HandshakeMethods are the methods of the scheme's handshakes: what an answer
 // of 405 may list beside Methods and POST.
 func (p Preset) HandshakeMethods() []string {

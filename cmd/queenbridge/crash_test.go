@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,7 +13,7 @@ import (
 // TestKilledBridgeLosesNothing kills the bridge between a call and its commit.
 func TestKilledBridgeLosesNothing(t *testing.T) {
 	t.Parallel()
-	for _, ordering := range []string{"none", "partition"} {
+	for ordering, more := range map[string]string{"none": "    detach_after: 0s\n", "partition": ""} {
 		t.Run(ordering, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -25,10 +24,7 @@ func TestKilledBridgeLosesNothing(t *testing.T) {
 				}
 				return 200
 			})
-			config := w.route("github", hexSecret, f.URL, "    ordering: "+ordering+"\n    detach_after: 0s\n")
-			if ordering == "partition" {
-				config = strings.Replace(config, "    detach_after: 0s\n", "", 1)
-			}
+			config := w.route("github", hexSecret, f.URL, "    ordering: "+ordering+"\n"+more)
 			p := w.start(config)
 			if status, _, _ := p.github(w.path(), "k", `{"n":1}`); status != 200 {
 				t.Fatalf("answered %d", status)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -59,11 +58,8 @@ func (p *program) queen(ctx context.Context, o queenOptions) error {
 	}
 	log.Info("embedded broker listening", "url", "http://"+l.Addr().String(), "store", where)
 	err = runServices(ctx, service{"broker", func(ctx context.Context) error {
-		return serveHTTP(ctx, l, brokerHandler(broker), 5*time.Second)
+		return serveHTTP(ctx, l, broker, 5*time.Second)
 	}})
 	log.Info("embedded broker stopped")
 	return err
 }
-
-// brokerHandler is the broker as a network server shows it.
-func brokerHandler(b *devbroker.Broker) http.Handler { return b }

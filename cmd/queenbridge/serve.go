@@ -161,7 +161,7 @@ func (b *bridgeProcess) services(ctx context.Context, wants func(string) bool) (
 		b.addrs.queen = l.Addr()
 		b.log.Info("embedded broker listening", "url", "http://"+l.Addr().String())
 		all = append(all, service{"embedded broker", func(ctx context.Context) error {
-			return serveHTTP(ctx, l, brokerHandler(b.link.broker), time.Second)
+			return serveHTTP(ctx, l, b.link.broker, time.Second)
 		}})
 	}
 	if wants("ingress") {
