@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,15 +12,25 @@ import (
 	"testing"
 )
 
+// unusedAddr is an address nobody listens on. Its port is below those the
+// system hands out, so that no other test gets it meanwhile.
+func unusedAddr(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("no free port")
+	return ""
+}
+
 // TestUnreachableQueenIsSaidOnce starts the bridge before Queen.
 func TestUnreachableQueenIsSaidOnce(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := unusedAddr(t)
 
 	w, f := newWorld(t), newTarget(t, always(200))
 	path := filepath.Join(w.dir, "bridge.yaml")
