@@ -17,6 +17,10 @@ type Request struct {
 	ContentType string
 	Body        []byte
 	Traceparent string
+	// Capture is how many bytes of the answer's body are needed: by a reply,
+	// or by a report of failed items. 0: none, a head of it will do for dead
+	// letters and logs.
+	Capture int64
 }
 
 // Response is what a function answered, or how the call failed. Exactly one
@@ -24,9 +28,13 @@ type Request struct {
 type Response struct {
 	Status int
 	Header http.Header
-	// Body holds at most the sender's limit; Truncated says that there was more.
+	// Body holds at most Request.Capture bytes, or without it the sender's
+	// limit; Truncated says that there was more.
 	Body      []byte
 	Truncated bool
+	// Cut says that the body ended too soon: the connection was lost, or time
+	// was up. The status stands; what needed the body has an unknown outcome.
+	Cut bool
 	// Err is set when there is no complete answer.
 	Err error
 	// Class of Err: timeout, connect, tls, … Empty when Err is nil.

@@ -14,14 +14,19 @@ import (
 // import any of them; nothing may import cmd or examples. ARCHITECTURE.md
 // draws it.
 var layers = map[string]string{
-	"signing": "", "bridge/queen": "", "bridge/queen/devbroker": "",
+	"signing": "", "bridge/queen": "", "bridge/queen/devbroker": "", "bridge/aws": "",
 	"bridge":                 "signing",
 	"bridge/filter":          "bridge",
 	"bridge/configfile":      "bridge bridge/filter",
+	"bridge/adminapi":        "bridge",
+	"bridge/rules":           "bridge bridge/filter bridge/queen",
+	"bridge/admin":           "bridge bridge/adminapi bridge/filter bridge/queen bridge/rules",
 	"bridge/queen/queentest": "bridge/queen",
 	"ingress":                "bridge bridge/queen signing",
-	"dispatch":               "bridge bridge/filter bridge/queen",
+	"dispatch":               "bridge bridge/filter bridge/queen dispatch/format",
+	"dispatch/format":        "bridge",
 	"dispatch/httptarget":    "bridge dispatch signing",
+	"dispatch/lambdatarget":  "bridge dispatch",
 	"dispatch/sendertest":    "bridge dispatch",
 }
 
