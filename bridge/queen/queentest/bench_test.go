@@ -1,9 +1,11 @@
 package queentest_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -38,12 +40,13 @@ func BenchmarkBroker(b *testing.B) {
 	}
 }
 
-// row is one shape of pushes (queen-contract.md §16).
-type row struct{ items, partitions, flights int }
+// row is one shape of pushes (queen-contract.md §16). Each push touches
+// partitions of them, out of as many as exist.
+type row struct{ items, partitions, of, flights int }
 
 var rows = []row{
-	{1, 1, 16}, {10, 1, 16}, {100, 1, 16}, {100, 16, 16}, {100, 64, 16},
-	{64, 1, 1}, {16, 1, 4}, {4, 1, 16},
+	{1, 1, 1, 16}, {10, 1, 1, 16}, {100, 1, 1, 16}, {100, 16, 16, 16}, {100, 64, 64, 16}, {100, 100, 1000, 16},
+	{64, 1, 1, 1}, {16, 1, 1, 4}, {4, 1, 1, 16},
 }
 
 func benchBroker(b *testing.B, url string) {
@@ -53,7 +56,7 @@ func benchBroker(b *testing.B, url string) {
 	}
 	defer client.Close()
 	for _, r := range rows {
-		b.Run(fmt.Sprintf("push/items=%d/partitions=%d/flights=%d", r.items, r.partitions, r.flights), func(b *testing.B) {
+		b.Run(fmt.Sprintf("push/items=%d/partitions=%d/of=%d/flights=%d", r.items, r.partitions, r.of, r.flights), func(b *testing.B) {
 			benchPush(b, client, r)
 		})
 	}
@@ -62,16 +65,35 @@ func benchBroker(b *testing.B, url string) {
 	}
 }
 
-// pad makes a payload of 1 KiB.
-var pad = fmt.Sprintf(`{"pad":%q}`, slices.Repeat([]byte{'x'}, 1000))
+// payloads are events of 1 KiB as they come: words, numbers, ids and digests.
+// A payload of one repeated letter would flatter whoever compresses.
+var payloads = makePayloads(512)
+
+func makePayloads(n int) [][]byte {
+	random := mathrand.New(mathrand.NewPCG(1, 2))
+	all := make([][]byte, n)
+	for i := range all {
+		var b bytes.Buffer
+		fmt.Fprintf(&b, `{"action":"opened","number":%d,"repository":{"id":%d,"full_name":"acme/%x"},"commits":[`, i, random.Uint64(), random.Uint32())
+		for b.Len() < 900 {
+			fmt.Fprintf(&b, `{"id":"%016x%016x%08x","message":"change %d of %x","added":[]},`,
+				random.Uint64(), random.Uint64(), random.Uint32(), random.IntN(100), random.Uint32())
+		}
+		b.Truncate(b.Len() - 1)
+		b.WriteString("]}")
+		all[i] = b.Bytes()
+	}
+	return all
+}
 
 // push makes the items of one push; n tells the pushes of a run apart.
 func (r row) push(queueName string, n int64) []queen.Item {
 	items := make([]queen.Item, r.items)
+	first := int(n) * r.partitions
 	for i := range items {
 		items[i] = queen.Item{
-			Queue: queueName, Partition: strconv.Itoa((int(n) + i) % max(r.partitions, 1)),
-			TransactionID: fmt.Sprintf("%d-%d", n, i), Payload: []byte(pad),
+			Queue: queueName, Partition: strconv.Itoa((first + i%max(r.partitions, 1)) % max(r.of, 1)),
+			TransactionID: fmt.Sprintf("%d-%d", n, i), Payload: payloads[(int(n)*31+i)%len(payloads)],
 		}
 	}
 	return items
@@ -82,6 +104,7 @@ func benchPush(b *testing.B, client *queen.Client, r row) {
 	if r.partitions == 1 { // every flight has a partition of its own, as lanes do
 		r.partitions = 0
 	}
+	r.create(b, client, name)
 	var n atomic.Int64
 	var mu sync.Mutex
 	var took []time.Duration
@@ -110,6 +133,23 @@ func benchPush(b *testing.B, client *queen.Client, r row) {
 		}
 	})
 	report(b, b.N*r.items, took)
+}
+
+// create makes the partitions of a row that has more than a push touches.
+func (r row) create(b *testing.B, client *queen.Client, name string) {
+	b.Helper()
+	if r.of <= r.partitions {
+		return
+	}
+	for first := 0; first < r.of; first += 100 {
+		items := make([]queen.Item, min(100, r.of-first))
+		for i := range items {
+			items[i] = queen.Item{Queue: name, Partition: strconv.Itoa(first + i), TransactionID: "create", Payload: []byte(`{}`)}
+		}
+		if _, err := client.Push(b.Context(), items); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 func benchConsume(b *testing.B, client *queen.Client, batch int) {
@@ -162,7 +202,7 @@ func benchConsume(b *testing.B, client *queen.Client, batch int) {
 func fill(b *testing.B, client *queen.Client, name string, total int) {
 	b.Helper()
 	for n := 0; n*100 < total; n++ {
-		r := row{items: min(100, total-n*100), partitions: 16}
+		r := row{items: min(100, total-n*100), partitions: 16, of: 16}
 		if _, err := client.Push(b.Context(), r.push(name, int64(n))); err != nil {
 			b.Fatal(err)
 		}
