@@ -41,7 +41,7 @@ func (r *route) attempt(ctx context.Context, req *bridge.Request, deadline time.
 			resp.Elapsed = time.Since(begun)
 		}
 	}()
-	return r.target.sender.Send(ctx, req)
+	return r.target.send(ctx, req)
 }
 
 // decide judges an answer and lets the target feel it.

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -78,16 +79,17 @@ func group(messages []queen.Message) [][]queen.Message {
 	return parts
 }
 
-// take begins on a pop of a queue: ordering none.
-func (r *route) take(p queen.Popped, queue string) {
+// take begins on a pop of a queue: ordering none. What is not called when ctx
+// ends is given back.
+func (r *route) take(ctx context.Context, p queen.Popped, queue string) {
 	groups := group(p.Messages)
-	l := r.newLease(p.Lease, leaseNone)
+	l := r.newLease(ctx, p.Lease, leaseNone, queue == r.cfg.Queue)
 	parts := make([]*part, len(groups))
 	for i, messages := range groups {
 		parts[i] = r.newPart(messages, queue, l)
 	}
 	l.start(p.Asked, len(parts))
-	r.d.limiter.popped(r.claim, len(p.Messages))
+	r.popped(len(p.Messages))
 	for _, p := range parts {
 		p.start()
 	}
@@ -161,7 +163,7 @@ func (p *part) start() {
 	}
 	for _, it := range p.items {
 		if it.state == waiting {
-			p.r.d.spawn(func() { p.call(it) })
+			p.r.spawn(func() { p.call(it) })
 		}
 	}
 }
@@ -226,7 +228,7 @@ func (p *part) begin(it *item, now time.Time) error {
 	}
 	p.mu.Lock()
 	it.state, it.called, it.since = running, true, now
-	it.deadline = now.Add(p.r.timeout)
+	it.deadline = now.Add(p.r.target.timeout())
 	p.waiting--
 	p.running++
 	if p.begun.IsZero() {
@@ -322,7 +324,7 @@ func (p *part) lastBegun() (last time.Time) {
 // look steps again after d; mu is held.
 func (p *part) look(d time.Duration) {
 	if p.timer == nil {
-		p.timer = time.AfterFunc(d, func() { p.r.d.spawn(p.step) })
+		p.timer = time.AfterFunc(d, func() { p.r.spawn(p.step) })
 		return
 	}
 	p.timer.Reset(d)
@@ -344,7 +346,7 @@ func (p *part) finish(now time.Time) {
 			slog.String(keyPartition, p.items[0].msg.Partition), slog.Int(keyCount, len(p.items)))
 		p.close(result{})
 	case p.untouched():
-		p.r.d.spawn(func() { p.giveBack() })
+		p.r.spawn(func() { p.giveBack() })
 	default:
 		p.settle(now)
 	}
@@ -378,5 +380,5 @@ func (p *part) close(result) {
 		close(p.answered)
 	}
 	p.lease.done()
-	p.r.d.limiter.popped(p.r.claim, -len(p.items))
+	p.r.popped(-len(p.items))
 }

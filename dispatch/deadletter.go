@@ -29,7 +29,7 @@ func (r *route) deadFeed() *feed {
 }
 
 // bury files one dead envelope in Queen's DLQ, with its reason.
-func (r *route) bury(p queen.Popped) {
+func (r *route) bury(_ context.Context, p queen.Popped) {
 	ctx := r.d.settling
 	for i := range p.Messages { // one, as asked
 		m := &p.Messages[i]

@@ -3,16 +3,15 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/queenbridge/queenbridge/bridge"
-	"github.com/queenbridge/queenbridge/bridge/filter"
 	"github.com/queenbridge/queenbridge/bridge/queen"
 )
 
@@ -45,8 +44,14 @@ type Config struct {
 	// Health is what the broker said of itself (queen.Client.Probe): cures for
 	// known faults are chosen by version. Zero: none is applied.
 	Health queen.Health
-	// NewSender makes the Sender of a target; required. An error fails New.
+	// NewSender makes the Sender of a target; required. An error fails New, or
+	// Update.
 	NewSender func(bridge.Target) (Sender, error)
+	// Setup makes ready in Queen (its queues) what a route needs that Update
+	// added, before it takes its first event. It is called from a goroutine of
+	// the route, and ctx ends with the route. After an error, which is logged,
+	// the route begins all the same. Nil: there is nothing to set up.
+	Setup func(ctx context.Context, r bridge.Route) error
 	// Logger defaults to discarding.
 	Logger *slog.Logger
 	// Metrics registers the dispatcher's metrics. Nil: they are kept to itself.
@@ -62,7 +67,8 @@ const (
 	defaultStopTimeout = 30 * time.Second
 )
 
-// Dispatcher takes events from Queen and calls functions. See New and Run.
+// Dispatcher takes events from Queen and calls functions. See New, Run and
+// Update. Its methods may be called at once, from any goroutine.
 type Dispatcher struct {
 	queen       Queen
 	log         *slog.Logger
@@ -71,9 +77,11 @@ type Dispatcher struct {
 	bundler     *bundler
 	acker       *acker
 	counts      *counts
-	routes      []*route
+	pool        int
 	lateTimers  bool
 	stopTimeout time.Duration
+	newSender   func(bridge.Target) (Sender, error)
+	setup       func(context.Context, bridge.Route) error
 	stopped     atomic.Bool
 	started     atomic.Bool
 
@@ -83,120 +91,43 @@ type Dispatcher struct {
 
 	// goroutines runs everything: nothing is unsettled when it is idle.
 	goroutines goroutines
+
+	updating sync.Mutex // held by Update: the last call wins
+
+	mu      sync.Mutex
+	open    bool // Run was called: routes may begin
+	order   []string
+	slots   map[string]*slot // by route
+	targets map[string]*target
 }
 
-// route is a bridge.Route at work.
-type route struct {
-	d          *Dispatcher
-	cfg        bridge.Route
-	group      string
-	retryQueue string
-	target     *target
-	policy     bridge.Policy
-	filter     *filter.Filter // nil: every event is wanted
-	timeout    time.Duration
-	claim      *claim
-	memo       *memo
-	log        *slog.Logger
-	m          routeMetrics
-	status     status
-	careful    atomic.Int64 // until when single messages are popped in order: unix nanoseconds
-}
-
-// target is a bridge.Target at work.
-type target struct {
-	cfg    bridge.Target
-	sender Sender
-	share  *share
-}
-
-// New makes a Dispatcher; it calls nobody. The error names the route or target
-// that is wrong.
+// New makes a Dispatcher; it calls nobody. The error names every route and
+// target that is wrong.
 func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Queen == nil || cfg.NewSender == nil {
 		return nil, errors.New("dispatch: Queen and NewSender are required")
 	}
-	d := &Dispatcher{queen: cfg.Queen, log: cfg.Logger, lateTimers: firesLate(cfg.Health), stopTimeout: cfg.StopTimeout}
+	d := &Dispatcher{
+		queen: cfg.Queen, log: cfg.Logger, lateTimers: firesLate(cfg.Health), stopTimeout: cfg.StopTimeout,
+		newSender: cfg.NewSender, setup: cfg.Setup, pool: cfg.Settings.MaxInFlight,
+		slots: map[string]*slot{}, targets: map[string]*target{},
+	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
 	if d.stopTimeout <= 0 {
 		d.stopTimeout = defaultStopTimeout
 	}
+	if d.pool <= 0 {
+		d.pool = defaultMaxInFlight
+	}
 	var err error
 	if d.m, err = newMetrics(cfg.Metrics); err != nil {
 		return nil, err
 	}
-	pool := cfg.Settings.MaxInFlight
-	if pool <= 0 {
-		pool = defaultMaxInFlight
-	}
-	d.limiter, d.goroutines.log = newLimiter(pool), d.log
+	d.limiter, d.goroutines.log = newLimiter(d.pool), d.log
 	d.bundler, d.acker, d.counts = newBundler(d), newAcker(d), &counts{d: d}
-	targets, err := d.newTargets(cfg, pool)
-	if err != nil {
-		return nil, err
-	}
-	for _, rc := range cfg.Routes {
-		r, err := d.newRoute(rc, targets[rc.Target])
-		if err != nil {
-			return nil, err
-		}
-		d.routes = append(d.routes, r)
-	}
-	return d, nil
-}
-
-// newTargets makes the targets. One of several gets at most half the pool: a
-// hanging function must not take the slots of the others.
-func (d *Dispatcher) newTargets(cfg Config, pool int) (map[string]*target, error) {
-	targets := make(map[string]*target, len(cfg.Targets))
-	for _, tc := range cfg.Targets {
-		sender, err := cfg.NewSender(tc)
-		if err != nil {
-			return nil, fmt.Errorf("target %s: %w", tc.Name, err)
-		}
-		limit := tc.Concurrency
-		if limit <= 0 {
-			limit = defaultConcurrency
-		}
-		limit = min(limit, pool)
-		if len(cfg.Targets) > 1 {
-			limit = min(limit, max(1, pool/2))
-		}
-		targets[tc.Name] = &target{cfg: tc, sender: sender, share: d.limiter.newShare(limit, tc.Paused)}
-	}
-	return targets, nil
-}
-
-func (d *Dispatcher) newRoute(cfg bridge.Route, t *target) (*route, error) {
-	if t == nil {
-		return nil, fmt.Errorf("route %s: there is no target %q", cfg.Name, cfg.Target)
-	}
-	policy, problems := bridge.NewPolicy(cfg)
-	for _, p := range problems {
-		if !p.Warning {
-			return nil, fmt.Errorf("route %s: %s", cfg.Name, p)
-		}
-	}
-	wanted, err := newFilter(cfg)
-	if err != nil {
-		return nil, err
-	}
-	limit := t.share.max
-	if cfg.Concurrency > 0 {
-		limit = min(limit, cfg.Concurrency)
-	}
-	r := &route{
-		d: d, cfg: cfg, group: cfg.Group, retryQueue: bridge.RetryQueue(cfg.Name), target: t, policy: policy, filter: wanted,
-		timeout: attemptTimeout(t.cfg), claim: d.limiter.newClaim(t.share, limit), memo: newMemo(),
-		log: d.log.With(slog.String(keyRoute, cfg.Name), slog.String(keyTarget, t.cfg.Name)),
-		m:   d.m.of(cfg.Name, t.cfg.Name),
-	}
-	if r.group == "" {
-		r.group = cfg.Name
-	}
-	return r, nil
+	return d, d.Update(cfg.Routes, cfg.Targets)
 }
 
 // Run dispatches until ctx ends and all it started has stopped: it stops
@@ -211,9 +142,11 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	base := context.WithoutCancel(ctx)
 	var stopTaking context.CancelCauseFunc
 	var stopCalling, stopSettling context.CancelFunc
+	d.mu.Lock()
 	d.taking, stopTaking = context.WithCancelCause(base)
 	d.calling, stopCalling = context.WithCancel(base)
 	d.settling, stopSettling = context.WithCancel(base)
+	d.mu.Unlock()
 	defer stopSettling()
 	defer stopCalling()
 	d.begin()
@@ -232,36 +165,25 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	stopCalling()
 	stopSettling()
 	d.goroutines.close()
-	d.closeSenders()
 	d.stopped.Store(true)
+	d.release()
 	return nil
 }
 
-func (d *Dispatcher) closeSenders() {
-	for _, r := range d.routes {
-		if c, ok := r.target.sender.(interface{ Close() }); ok {
-			c.Close()
-		}
-	}
-}
-
-// begin starts the pollers. A paused route takes no events, but its dead
-// letters are filed.
+// begin lets the routes begin.
 func (d *Dispatcher) begin() {
 	if d.lateTimers {
 		d.spawn(func() { d.keepAwake(d.taking) })
 	}
-	for _, r := range d.routes {
-		feeds := []*feed{r.deadFeed()}
-		if !r.cfg.Paused {
-			feeds = append(feeds, r.sourceFeed(), r.retryFeed())
-		}
-		for _, f := range feeds {
-			d.spawn(func() { f.run(d.taking) })
-		}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open = true
+	for _, s := range d.slots {
+		d.turn(s)
 	}
 }
 
-func (d *Dispatcher) spawn(f func()) { d.goroutines.spawn(f) }
+// spawn runs f in a goroutine; false: the dispatcher has ended.
+func (d *Dispatcher) spawn(f func()) bool { return d.goroutines.spawn(f) }
 
 func stack() slog.Attr { return slog.String("stack", string(debug.Stack())) }

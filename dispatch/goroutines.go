@@ -17,12 +17,12 @@ type goroutines struct {
 	log     *slog.Logger
 }
 
-// spawn runs f in a goroutine, unless the group is closed.
-func (g *goroutines) spawn(f func()) {
+// spawn runs f in a goroutine, unless the group is closed: false.
+func (g *goroutines) spawn(f func()) bool {
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Unlock()
-		return
+		return false
 	}
 	g.running++
 	g.mu.Unlock()
@@ -30,11 +30,11 @@ func (g *goroutines) spawn(f func()) {
 		defer g.ended()
 		f()
 	}()
+	return true
 }
 
 // ended notes the end of a goroutine. A panic of our own never ends the
 // process: what it left unsettled comes again when its lease runs out.
-
 func (g *goroutines) ended() {
 	if p := recover(); p != nil {
 		g.log.Error("panic in the dispatcher", slog.Any(keyError, p), stack())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
@@ -14,6 +15,10 @@ import (
 // errLeaseLost ends what a lost lease covered: it is called no further, and
 // what is known of it is dropped.
 var errLeaseLost = errors.New("the lease is lost")
+
+// errDraining ends the renewals of a source lease while its route is deleted:
+// nothing may settle it once the route is gone.
+var errDraining = errors.New("the route is being deleted")
 
 // Lease lengths asked from Queen (dispatch.md §5). Each is renewed at a third.
 const (
@@ -39,6 +44,7 @@ type lease struct {
 	spawn  func(func())    // runs a goroutine the dispatcher waits for
 	base   context.Context // of renewals: ends with the dispatcher's settles
 	log    *slog.Logger
+	final  *atomic.Bool // set: renewed no more; nil: never
 
 	// ctx is for waiting: it ends when the lease is lost (cause errLeaseLost)
 	// or the dispatcher stops (cause errStopping). held is for calls in order:
@@ -55,11 +61,16 @@ type lease struct {
 	timer   *time.Timer
 }
 
-// newLease is a lease of a pop, not kept yet.
-func (r *route) newLease(l queen.Lease, length time.Duration) *lease {
-	k := &lease{Lease: l, length: length, extend: r.d.queen.Extend, spawn: r.d.spawn, base: r.d.settling, log: r.log, renewing: make(chan struct{}, 1)}
+// newLease is a lease of a pop, not kept yet; taking ends when nothing more is
+// to be called. A lease of the source is renewed no longer once the route is
+// being deleted.
+func (r *route) newLease(taking context.Context, l queen.Lease, length time.Duration, source bool) *lease {
+	k := &lease{Lease: l, length: length, extend: r.d.queen.Extend, spawn: func(f func()) { r.spawn(f) }, base: r.d.settling, log: r.log, renewing: make(chan struct{}, 1)}
 	k.renewing <- struct{}{}
-	k.ctx, k.endWaits = context.WithCancelCause(r.d.taking)
+	if source {
+		k.final = &r.draining
+	}
+	k.ctx, k.endWaits = context.WithCancelCause(taking)
 	k.held, k.endHeld = context.WithCancelCause(r.d.calling)
 	return k
 }
@@ -107,6 +118,9 @@ func (l *lease) renew(ctx context.Context) error { return l.lengthen(ctx, l.leng
 
 // lengthen makes the lease last at least d from now.
 func (l *lease) lengthen(ctx context.Context, d time.Duration) error {
+	if l.final != nil && l.final.Load() {
+		return errDraining
+	}
 	asked := time.Now()
 	renewed, err := l.extend(ctx, l.Lease, d)
 	if err != nil {

@@ -85,6 +85,28 @@ func (l *limiter) newClaim(target *share, limit int) *claim {
 	return &claim{own: level{max: limit}, target: target, maxUnset: 2*maxBatch + 4*limit}
 }
 
+// reshape changes the bounds of a target and of the routes that use it; what
+// was learned of it stays.
+func (l *limiter) reshape(s *share, limit int, paused bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.max, s.paused = limit, paused
+	if paused {
+		l.turnAway(s)
+	}
+	l.grant()
+	l.signal()
+}
+
+// bound changes how many calls a route may make at once.
+func (l *limiter) bound(c *claim, limit int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.own.max, c.maxUnset = limit, 2*maxBatch+4*limit
+	l.grant()
+	l.signal()
+}
+
 // blocked says why no call may begin now, nil if one may.
 func (s *share) blocked(now time.Time) error {
 	if s.disabled || s.paused || now.Before(s.heldUntil) {
@@ -101,6 +123,10 @@ func (l *limiter) canRun(c *claim) bool {
 // cause of ctx. The holder of a slot gives it back with release.
 func (l *limiter) acquire(ctx context.Context, c *claim) error {
 	l.mu.Lock()
+	if ctx.Err() != nil { // also with a free slot: nothing begins after a stop
+		l.mu.Unlock()
+		return context.Cause(ctx)
+	}
 	if err := c.target.blocked(time.Now()); err != nil {
 		l.mu.Unlock()
 		return err

@@ -97,6 +97,15 @@ func (m *metrics) of(route, target string) routeMetrics {
 	}
 }
 
+// forget removes what is counted of a route that is gone.
+func (m *metrics) forget(route string) {
+	of := prometheus.Labels{"route": route}
+	m.latency.DeletePartialMatch(of)
+	for _, v := range []*prometheus.CounterVec{m.attempts, m.retries, m.dead, m.lost, m.unknown, m.popped, m.filtered} {
+		v.DeletePartialMatch(of)
+	}
+}
+
 func (m *routeMetrics) attempted(resp *bridge.Response, out bridge.Outcome, took time.Duration) {
 	m.latency.Observe(took.Seconds())
 	if out.Kind == bridge.Delivered && resp.Status == 200 {

@@ -43,18 +43,18 @@ func (r *route) planOrdered(ctx context.Context) (batch, partitions int, err err
 }
 
 // takeOrdered begins on a pop of the source queue: ordering partition.
-func (r *route) takeOrdered(p queen.Popped) {
+func (r *route) takeOrdered(ctx context.Context, p queen.Popped) {
 	groups := group(p.Messages)
-	l := r.newLease(p.Lease, leasePartition)
+	l := r.newLease(ctx, p.Lease, leasePartition, true)
 	l.start(p.Asked, len(groups))
-	r.d.limiter.popped(r.claim, len(groups))
+	r.popped(len(groups))
 	for _, messages := range groups {
 		o := &ordered{r: r, lease: l, items: make([]*item, len(messages)), last: time.Now()}
 		o.key = bridge.AttemptKey(r.cfg.Name, messages[0].PartitionID)
 		for i := range messages {
 			o.items[i] = &item{msg: &messages[i], since: time.Now()}
 		}
-		r.d.spawn(o.run)
+		r.spawn(o.run)
 	}
 }
 
@@ -66,7 +66,7 @@ func (o *ordered) run() {
 			o.r.log.Error("panic while attempting in order", slog.Any(keyError, p), stack())
 		}
 		o.lease.done()
-		o.r.d.limiter.popped(o.r.claim, -1)
+		o.r.popped(-1)
 	}()
 	if !o.load() {
 		return
@@ -167,7 +167,7 @@ func (o *ordered) call(it *item, event *bridge.Event) (bridge.Outcome, error) {
 			return bridge.Response{}, err
 		}
 		begun = time.Now()
-		it.called, it.deadline = true, begun.Add(r.timeout)
+		it.called, it.deadline = true, begun.Add(r.target.timeout())
 		return r.attempt(o.lease.held, r.request(it, event), it.deadline), nil
 	}()
 	if err != nil {

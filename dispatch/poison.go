@@ -64,7 +64,7 @@ func (f *feed) rescue(ctx context.Context, partition string) {
 		f.rescuing.running = make(map[string]bool)
 	}
 	f.rescuing.running[partition] = true
-	f.r.d.spawn(func() {
+	f.r.spawnFeed(func() {
 		f.pinned(ctx, partition)
 		f.rescuing.mu.Lock()
 		delete(f.rescuing.running, partition)
@@ -82,7 +82,7 @@ func (f *feed) pinned(ctx context.Context, partition string) {
 		popped, err := f.r.d.queen.Pop(ctx, req)
 		switch {
 		case err == nil && len(popped.Messages) > 0:
-			f.take(popped)
+			f.take(ctx, popped)
 			return
 		case err != nil:
 			f.failed(ctx, err)

@@ -31,7 +31,8 @@ type feed struct {
 	base queen.PopRequest
 	// plan is how many messages to ask for; it waits until there is room.
 	plan func(ctx context.Context) (batch, partitions int, err error)
-	take func(queen.Popped)
+	// take begins on what was popped; ctx ends when the feed is stopped.
+	take func(ctx context.Context, p queen.Popped)
 	// slots is how much room a pop of batch messages takes.
 	slots func(batch int) int
 
@@ -58,7 +59,7 @@ func (f *feed) run(ctx context.Context) {
 			continue
 		case full && f.helpers.Load() < maxHelpers:
 			f.helpers.Add(1)
-			f.r.d.spawn(func() { f.help(ctx) })
+			f.r.spawnFeed(func() { f.help(ctx) })
 		}
 		pause, wait = backoff{}, popWait
 	}
@@ -99,7 +100,7 @@ func (f *feed) turn(ctx context.Context, wait time.Duration) (full bool, err err
 		return false, f.idle(ctx, popped.Asked, wait)
 	}
 	f.observe(popped.Messages)
-	f.take(popped)
+	f.take(ctx, popped)
 	return len(popped.Messages) >= req.Batch || partitionsOf(popped.Messages) >= req.Partitions, nil
 }
 
@@ -169,7 +170,7 @@ func (f *feed) recovered() {
 // sourceFeed pops the queue the route names.
 func (r *route) sourceFeed() *feed {
 	mode, from := subscription(r.cfg.Subscribe)
-	f := &feed{r: r, queue: r.cfg.Queue, plan: r.planBatch, slots: perMessage, take: func(p queen.Popped) { r.take(p, r.cfg.Queue) }}
+	f := &feed{r: r, queue: r.cfg.Queue, plan: r.planBatch, slots: perMessage, take: r.taker(r.cfg.Queue)}
 	f.base = queen.PopRequest{Queue: r.cfg.Queue, Group: r.group, Lease: leaseLength(r.cfg.Ordering), SubscriptionMode: mode, SubscriptionFrom: from}
 	if r.cfg.Ordering == bridge.OrderingPartition {
 		f.plan, f.slots, f.take = r.planOrdered, perPartition, r.takeOrdered
@@ -180,7 +181,7 @@ func (r *route) sourceFeed() *feed {
 // retryFeed pops the route's retries. Brokers whose queue-scoped pops see
 // fired timers late are asked by discovery.
 func (r *route) retryFeed() *feed {
-	f := &feed{r: r, queue: r.retryQueue, plan: r.planBatch, slots: perMessage, take: func(p queen.Popped) { r.take(p, r.retryQueue) }}
+	f := &feed{r: r, queue: r.retryQueue, plan: r.planBatch, slots: perMessage, take: r.taker(r.retryQueue)}
 	f.base = queen.PopRequest{Group: r.cfg.Name, Lease: leaseNone, SubscriptionMode: "all"}
 	if r.d.lateTimers {
 		f.base.Namespace, f.base.Task = bridge.RetryNamespace, r.cfg.Name
@@ -188,6 +189,10 @@ func (r *route) retryFeed() *feed {
 		f.base.Queue = r.retryQueue
 	}
 	return f
+}
+
+func (r *route) taker(queue string) func(context.Context, queen.Popped) {
+	return func(ctx context.Context, p queen.Popped) { r.take(ctx, p, queue) }
 }
 
 func perMessage(batch int) int { return batch }

@@ -8,8 +8,8 @@ import (
 )
 
 // Sender calls one function. Package dispatch/sendertest holds what any Sender
-// must do, as tests. A Sender that has a method Close() is closed when Run
-// ends, once per route that uses it.
+// must do, as tests. A Sender that has a method Close() is closed once, when
+// Run ended or Update replaced it and its last call has ended.
 type Sender interface {
 	// Send makes one call and returns the answer, whatever its status, or how
 	// the call failed: exactly one of Response.Status and Response.Err is set,

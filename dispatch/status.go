@@ -12,6 +12,7 @@ type State string
 
 // The states of a route.
 const (
+	StateStarting    State = "starting"    // waits for its queues, or for the route it replaces
 	StatePopping     State = "popping"     // takes events
 	StatePaused      State = "paused"      // by configuration
 	StateHeld        State = "held"        // its target asked for time (Retry-After)
@@ -128,11 +129,29 @@ func (s *status) worst() (blocked, feed trouble) {
 // Status lists the routes in the order of the configuration.
 func (d *Dispatcher) Status() []RouteStatus {
 	now := time.Now()
-	list := make([]RouteStatus, len(d.routes))
-	for i, r := range d.routes {
-		list[i] = r.currentStatus(now)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := make([]RouteStatus, len(d.order))
+	for i, name := range d.order {
+		list[i] = d.slots[name].status(now)
 	}
 	return list
+}
+
+// status is of the route that is wanted.
+func (s *slot) status(now time.Time) RouteStatus {
+	r := s.wanted
+	if r.d.stopped.Load() || s.running == r && r.begun {
+		return r.currentStatus(now)
+	}
+	waits := RouteStatus{Route: r.cfg.Name, Target: r.cfg.Target, State: StateStarting, Detail: "its queues are being set up"}
+	switch {
+	case !r.d.started.Load():
+		waits.Detail = "the dispatcher has not begun"
+	case s.running != r:
+		waits.Detail = "the route as it was before finishes its calls"
+	}
+	return waits
 }
 
 func (r *route) currentStatus(now time.Time) RouteStatus {
