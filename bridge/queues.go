@@ -88,6 +88,13 @@ func DeliveryID(route string, o Origin) string {
 	return "dlv_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20]))
 }
 
+// BatchID is webhook-id of a call that carries several deliveries, by their
+// delivery ids in order: the same batch called again has the same id.
+func BatchID(deliveries []string) string {
+	sum := digest(deliveries...)
+	return "bat_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20]))
+}
+
 // TimerKey is the key of the timer that leads a delivery to a hop.
 func TimerKey(lineage string, hop int) string { return lineage + "/" + strconv.Itoa(hop) }
 
