@@ -77,6 +77,19 @@ func (p Policy) MaxAge() time.Duration { return p.maxAge }
 // letter of class exhausted without one.
 func (p Policy) UsedUp(d Delivery) bool { return d.Attempt >= p.maxAttempts }
 
+// Expired says that max_age is over since the first failure of a delivery.
+func (p Policy) Expired(d Delivery, now time.Time) bool {
+	return timeLeft(Facts{FirstFailed: d.FirstFailed}, p, now) <= 0
+}
+
+// Judge is what an answer says by itself, before the attempts and the age of a
+// delivery are looked at, and the class of the failure. Hold: the target's
+// fault.
+func (p Policy) Judge(resp Response, now time.Time) (OutcomeKind, FailureClass) {
+	v := judge(resp, p, now)
+	return v.kind, v.failure.Class
+}
+
 func (r RetryPolicy) check() []Problem {
 	var problems []Problem
 	add := func(path, format string, args ...any) {

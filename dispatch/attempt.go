@@ -24,22 +24,24 @@ func (r *route) request(it *item, e *bridge.Event) *bridge.Request {
 	}
 }
 
-// attempt makes one call. A panic of the Sender is a failed call: it may have
-// reached the function.
-func (r *route) attempt(ctx context.Context, req *bridge.Request, deadline time.Time) (resp bridge.Response) {
-	ctx, cancel := context.WithDeadline(ctx, deadline)
+// attempt makes one call, whose permit learns how the target fares. A panic
+// of the Sender is a failed call: it may have reached the function.
+func (r *route) attempt(calling context.Context, p *permit, req *bridge.Request, deadline time.Time) (resp bridge.Response) {
+	ctx, cancel := context.WithDeadline(calling, deadline)
 	defer cancel()
 	begun := time.Now()
+	p.begun = begun
 	r.m.inFlight.Inc()
 	defer func() {
 		r.m.inFlight.Dec()
-		if p := recover(); p != nil {
-			r.log.LogAttrs(ctx, slog.LevelError, "panic while attempting", slog.Any(keyError, p), stack())
-			resp = bridge.Response{Err: fmt.Errorf("the bridge panicked: %v", p), Class: bridge.FailureFunctionError, Sent: true}
+		if v := recover(); v != nil {
+			r.log.LogAttrs(ctx, slog.LevelError, "panic while attempting", slog.Any(keyError, v), stack())
+			resp = bridge.Response{Err: fmt.Errorf("the bridge panicked: %v", v), Class: bridge.FailureFunctionError, Sent: true}
 		}
 		if resp.Elapsed <= 0 {
 			resp.Elapsed = time.Since(begun)
 		}
+		p.end = r.judge(&resp, calling.Err() != nil)
 	}()
 	return r.target.send(ctx, req)
 }
@@ -52,9 +54,11 @@ func (r *route) decide(it *item, resp *bridge.Response) bridge.Outcome {
 	if out.PauseTarget > 0 {
 		r.d.limiter.hold(r.target.share, now.Add(out.PauseTarget))
 	}
-	if out.DisableTarget && r.d.limiter.disable(r.target.share) {
-		r.log.LogAttrs(context.Background(), slog.LevelError,
-			"target paused until restart: it answered 410 Gone", slog.Int(keyStatus, resp.Status))
+	if out.DisableTarget {
+		r.d.disable(r.target.share, "the target answered 410 Gone")
+	}
+	if out.Kind == bridge.Hold {
+		r.holdLonger(&out, it, now)
 	}
 	r.m.attempted(resp, out, resp.Elapsed)
 	return out
@@ -63,6 +67,14 @@ func (r *route) decide(it *item, resp *bridge.Response) bridge.Outcome {
 // undecodable is the outcome of what cannot be read.
 func undecodable(err error) bridge.Outcome {
 	return bridge.Outcome{Kind: bridge.Dead, Failure: bridge.Failure{Class: bridge.FailureUndecodable, Error: err.Error()}}
+}
+
+// expired is the outcome of a delivery whose max_age ended while its target
+// could not be called: the failure is the last one's.
+func expired(d bridge.Delivery) bridge.Outcome {
+	f := d.Last
+	f.Class = bridge.FailureExpired
+	return bridge.Outcome{Kind: bridge.Dead, Failure: f}
 }
 
 // exhausted is the outcome of a popped delivery that has no call left: the

@@ -209,15 +209,15 @@ func (p *part) call(it *item) {
 // was made.
 func (p *part) callInSlot(it *item, event *bridge.Event) (bridge.Response, error) {
 	r := p.r
-	if err := r.d.limiter.acquire(p.lease.ctx, r.claim); err != nil {
+	permit, err := r.d.limiter.acquire(p.lease.ctx, r.claim)
+	if err != nil {
 		return bridge.Response{}, err
 	}
-	begun := time.Now()
-	defer func() { r.d.limiter.release(r.claim, time.Since(begun)) }()
-	if err := p.begin(it, begun); err != nil {
+	defer permit.release()
+	if err := p.begin(it, time.Now()); err != nil {
 		return bridge.Response{}, err
 	}
-	return r.attempt(r.d.calling, r.request(it, event), it.deadline), nil
+	return r.attempt(r.d.calling, &permit, r.request(it, event), it.deadline), nil
 }
 
 // begin says that an item's call begins now, unless the lease may have run
@@ -239,10 +239,15 @@ func (p *part) begin(it *item, now time.Time) error {
 	return nil
 }
 
-// giveUp says that an item is not called; it is no failure of the event.
+// giveUp says that an item is not called; it is no failure of the event. One
+// that a held target has kept until max_age ends all the same.
 func (p *part) giveUp(it *item, reason error) {
+	now := time.Now()
 	p.mu.Lock()
-	it.state, it.reason, it.since = unstarted, reason, time.Now()
+	it.state, it.reason, it.since = unstarted, reason, now
+	if errors.Is(reason, errHeld) && p.r.policy.Expired(it.d, now) {
+		it.state, it.out = decided, expired(it.d)
+	}
 	p.waiting--
 	p.mu.Unlock()
 	p.step()

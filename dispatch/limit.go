@@ -6,6 +6,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/queenbridge/queenbridge/bridge"
 )
 
 // Reasons why a call is not begun. None of them is a failure of the event.
@@ -25,6 +27,9 @@ type limiter struct {
 	pool level
 	ring list.List     // of *claim with waiters
 	wake chan struct{} // closed when room may have grown; nil while nobody watches
+
+	// changed is told, outside of mu, what the end of a call did to a target.
+	changed func(*share, flowChange)
 }
 
 // level is one bound: slots used by calls, calls waiting for one, and events
@@ -40,23 +45,6 @@ func (l *level) room(ahead float64) int {
 	return l.max - l.used - l.waiting + int(ahead*float64(l.max))
 }
 
-// share is a target's part of the pool, and what holds it back.
-type share struct {
-	level
-	heldUntil time.Time
-	disabled  bool    // the function answered 410: until restart
-	paused    bool    // by configuration
-	latency   float64 // seconds, moving average of recent calls; 0: unknown
-}
-
-// ahead is the part of a bound that may be popped ahead of free slots.
-func (s *share) ahead() float64 {
-	if s.latency <= 0 {
-		return 0
-	}
-	return min(1, quick.Seconds()/s.latency)
-}
-
 // claim is a route's part of its target's share.
 type claim struct {
 	own       level
@@ -69,14 +57,20 @@ type claim struct {
 
 type waiter struct {
 	ready chan error // buffered: nil granted, else why not
+	probe bool       // set before granted
 }
 
-func newLimiter(maxInFlight int) *limiter {
-	return &limiter{pool: level{max: maxInFlight}}
+// permit is the right to make one call, in a slot. Its holder gives it back with release.
+type permit struct {
+	l     *limiter
+	claim *claim
+	probe bool
+	begun time.Time // of its call; zero: none was made
+	end   callEnd   // set with begun, once the call has ended
 }
 
-func (l *limiter) newShare(limit int, paused bool) *share {
-	return &share{level: level{max: limit}, paused: paused}
+func newLimiter(maxInFlight int, changed func(*share, flowChange)) *limiter {
+	return &limiter{pool: level{max: maxInFlight}, changed: changed}
 }
 
 // newClaim bounds a route. What is popped and not settled is bounded too: a
@@ -87,11 +81,11 @@ func (l *limiter) newClaim(target *share, limit int) *claim {
 
 // reshape changes the bounds of a target and of the routes that use it; what
 // was learned of it stays.
-func (l *limiter) reshape(s *share, limit int, paused bool) {
+func (l *limiter) reshape(s *share, ceiling int, t bridge.Target) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.max, s.paused = limit, paused
-	if paused {
+	s.reshape(ceiling, t)
+	if s.paused {
 		l.turnAway(s)
 	}
 	l.grant()
@@ -107,43 +101,37 @@ func (l *limiter) bound(c *claim, limit int) {
 	l.signal()
 }
 
-// blocked says why no call may begin now, nil if one may.
-func (s *share) blocked(now time.Time) error {
-	if s.disabled || s.paused || now.Before(s.heldUntil) {
-		return errHeld
-	}
-	return nil
-}
-
-func (l *limiter) canRun(c *claim) bool {
-	return !l.pool.full() && !c.target.full() && !c.own.full()
+func (l *limiter) canRun(c *claim, now time.Time) bool {
+	return !l.pool.full() && !c.target.full() && !c.own.full() && c.target.ready(now)
 }
 
 // acquire waits for a slot. errHeld: the target is or became held; else the
-// cause of ctx. The holder of a slot gives it back with release.
-func (l *limiter) acquire(ctx context.Context, c *claim) error {
+// cause of ctx.
+func (l *limiter) acquire(ctx context.Context, c *claim) (permit, error) {
 	l.mu.Lock()
 	if ctx.Err() != nil { // also with a free slot: nothing begins after a stop
 		l.mu.Unlock()
-		return context.Cause(ctx)
+		return permit{}, context.Cause(ctx)
 	}
-	if err := c.target.blocked(time.Now()); err != nil {
+	now := time.Now()
+	if err := c.target.blocked(now); err != nil {
 		l.mu.Unlock()
-		return err
+		return permit{}, err
 	}
-	if c.waiters.Len() == 0 && l.canRun(c) {
-		l.take(c)
+	if c.waiters.Len() == 0 && l.canRun(c, now) {
+		probe := l.take(c, now)
 		l.mu.Unlock()
-		return nil
+		return permit{l: l, claim: c, probe: probe}, nil
 	}
 	w := &waiter{ready: make(chan error, 1)}
 	place := l.enqueue(c, w)
+	l.awaitToken(c.target, now)
 	l.mu.Unlock()
 	select {
 	case err := <-w.ready:
-		return err
+		return permit{l: l, claim: c, probe: w.probe}, err
 	case <-ctx.Done():
-		return l.giveUp(ctx, c, w, place)
+		return permit{}, l.giveUp(ctx, c, w, place)
 	}
 }
 
@@ -189,6 +177,7 @@ func (l *limiter) giveUp(ctx context.Context, c *claim, w *waiter, place *list.E
 	select {
 	case err := <-w.ready:
 		if err == nil {
+			c.target.unused(w.probe, time.Now())
 			l.free(c)
 		}
 	default:
@@ -199,26 +188,35 @@ func (l *limiter) giveUp(ctx context.Context, c *claim, w *waiter, place *list.E
 	return context.Cause(ctx)
 }
 
-func (l *limiter) take(c *claim) {
+// take gives a slot; probe says that its call decides on a half-open breaker.
+func (l *limiter) take(c *claim, now time.Time) (probe bool) {
 	l.pool.used++
 	c.target.used++
 	c.own.used++
+	return c.target.begin(now)
 }
 
-// release gives a slot back; took is the duration of its call.
-func (l *limiter) release(c *claim, took time.Duration) {
+// release gives the slot back. The target feels the end of the call first: no
+// other call begins in between.
+func (p *permit) release() {
+	l, t, now := p.l, p.claim.target, time.Now()
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	c.target.observe(took)
-	l.free(c)
-}
-
-func (s *share) observe(took time.Duration) {
-	if s.latency == 0 {
-		s.latency = took.Seconds()
-		return
+	var change flowChange
+	if p.begun.IsZero() {
+		t.unused(p.probe, now)
+	} else {
+		t.observe(now.Sub(p.begun))
+		p.end.begun, p.end.probe = p.begun, p.probe
+		change = t.ended(p.end, now)
 	}
-	s.latency += (took.Seconds() - s.latency) / 16
+	l.free(p.claim)
+	if change.breaker == opened {
+		l.turnAway(t)
+	}
+	l.mu.Unlock()
+	if change != (flowChange{}) {
+		l.changed(t, change)
+	}
 }
 
 func (l *limiter) free(c *claim) {
@@ -231,25 +229,47 @@ func (l *limiter) free(c *claim) {
 
 // grant serves the waiting routes in turn while slots last.
 func (l *limiter) grant() {
+	now := time.Now()
 	for tries := l.ring.Len(); tries > 0 && !l.pool.full(); {
 		front := l.ring.Front()
 		if front == nil {
 			return
 		}
 		c := front.Value.(*claim)
-		if !l.canRun(c) {
-			l.ring.MoveToBack(front)
+		l.ring.MoveToBack(front)
+		if !l.canRun(c, now) {
+			l.awaitToken(c.target, now)
 			tries--
 			continue
 		}
-		place := c.waiters.Front()
-		w := place.Value.(*waiter)
-		l.ring.MoveToBack(front)
-		l.dequeue(c, place)
-		l.take(c)
-		w.ready <- nil
+		l.serve(c, now)
 		tries = l.ring.Len()
 	}
+}
+
+// serve gives a slot to the first waiter of a route.
+func (l *limiter) serve(c *claim, now time.Time) {
+	place := c.waiters.Front()
+	w := place.Value.(*waiter)
+	l.dequeue(c, place)
+	w.probe = l.take(c, now)
+	w.ready <- nil
+}
+
+// awaitToken serves those who wait for a target's rate limit as soon as it
+// lets a call pass; mu is held. Nobody sleeps for it.
+func (l *limiter) awaitToken(t *share, now time.Time) {
+	if t.rate == nil || t.alarmed || t.rate.available(now) > 0 {
+		return
+	}
+	t.alarmed = true
+	time.AfterFunc(t.rate.until(now, 1), func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		t.alarmed = false
+		l.grant()
+		l.signal()
+	})
 }
 
 // hold lets no call to a target begin before until, and turns away those that
@@ -264,11 +284,11 @@ func (l *limiter) hold(s *share, until time.Time) {
 }
 
 // disable lets no call to a target begin until the process restarts.
-func (l *limiter) disable(s *share) (changed bool) {
+func (l *limiter) disable(s *share, why string) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	changed = !s.disabled
-	s.disabled = true
+	s.disabled, s.why = true, why
 	l.turnAway(s)
 	return changed
 }
@@ -296,7 +316,7 @@ func (l *limiter) held(s *share, now time.Time, long time.Duration) time.Duratio
 	if s.disabled || s.paused {
 		return long
 	}
-	return max(0, s.heldUntil.Sub(now))
+	return max(0, s.heldUntil.Sub(now), s.reopens(now))
 }
 
 // popped counts messages between their pop and their settle.
@@ -309,15 +329,17 @@ func (l *limiter) popped(c *claim, n int) {
 	}
 }
 
-// room is how many events a route may pop now, and until when its target is
-// held (zero: not held); mu is held.
-func (l *limiter) room(c *claim, now time.Time) (n int, heldUntil time.Time) {
-	if c.target.blocked(now) != nil {
-		return 0, c.target.heldUntil
+// room is how many events a route may pop now; mu is held. until is when that
+// changes by itself; zero: not by time.
+func (l *limiter) room(c *claim, now time.Time) (n int, until time.Time) {
+	t := c.target
+	if t.blocked(now) != nil {
+		return 0, t.blockedUntil()
 	}
-	ahead := c.target.ahead()
-	n = min(l.pool.room(ahead), c.target.room(ahead), c.own.room(ahead), c.maxUnset-c.unsettled)
-	return max(0, n), time.Time{}
+	ahead := t.ahead()
+	n = min(l.pool.room(ahead), t.room(ahead), c.own.room(ahead), c.maxUnset-c.unsettled)
+	n, until = t.limitRoom(n, now)
+	return max(0, n), until
 }
 
 // awaitRoom waits until a route may pop. It waits a moment for more than a
@@ -343,11 +365,12 @@ func (l *limiter) look(c *claim, patience *time.Time) (n int, wait time.Duration
 	defer l.mu.Unlock()
 	now := time.Now()
 	n, until := l.room(c, now)
+	enough, patient := c.target.enough(min(c.own.max, c.target.max), now)
 	if n > 0 && patience.IsZero() {
-		*patience = now.Add(trickle)
+		*patience = now.Add(patient)
 	}
 	switch {
-	case n >= max(1, c.own.max/4), n > 0 && !now.Before(*patience):
+	case n >= enough, n > 0 && !now.Before(*patience):
 		return n, 0, nil
 	case n > 0:
 		wait = patience.Sub(now)

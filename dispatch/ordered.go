@@ -157,18 +157,17 @@ func (o *ordered) repeats(it *item) bool {
 // or that its outcome does not count.
 func (o *ordered) call(it *item, event *bridge.Event) (bridge.Outcome, error) {
 	r := o.r
-	if err := r.d.limiter.acquire(o.lease.ctx, r.claim); err != nil {
+	permit, err := r.d.limiter.acquire(o.lease.ctx, r.claim)
+	if err != nil {
 		return bridge.Outcome{}, err
 	}
-	begun := time.Now()
 	resp, err := func() (bridge.Response, error) {
-		defer func() { r.d.limiter.release(r.claim, time.Since(begun)) }()
+		defer permit.release()
 		if err := o.lease.ensure(r.d.settling); err != nil {
 			return bridge.Response{}, err
 		}
-		begun = time.Now()
-		it.called, it.deadline = true, begun.Add(r.target.timeout())
-		return r.attempt(o.lease.held, r.request(it, event), it.deadline), nil
+		it.called, it.deadline = true, time.Now().Add(r.target.timeout())
+		return r.attempt(o.lease.held, &permit, r.request(it, event), it.deadline), nil
 	}()
 	if err != nil {
 		return bridge.Outcome{}, err
@@ -189,6 +188,8 @@ func (o *ordered) notCalled(err error) bool {
 	case errors.Is(err, errStopping):
 		o.giveBack()
 		return false
+	case errors.Is(err, errHeld) && o.r.policy.Expired(o.items[o.at].d, time.Now()):
+		return o.bury(o.items[o.at], expired(o.items[o.at].d))
 	case errors.Is(err, errHeld):
 		return o.pause(o.r.d.limiter.held(o.r.target.share, time.Now(), time.Minute))
 	case errors.Is(err, errLeaseLost), o.lease.left() <= 0:

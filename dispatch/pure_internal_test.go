@@ -200,8 +200,9 @@ func TestVersionsThatFireLate(t *testing.T) {
 
 func TestRoomCountsWhatWaits(t *testing.T) {
 	t.Parallel()
-	l := newLimiter(100)
-	s := l.newShare(10, false)
+	l := newLimiter(100, nil)
+	s := l.newShare(10, bridge.Target{Name: "fn"})
+	s.adaptive.limit, s.max = 10, 10
 	a, b := l.newClaim(s, 10), l.newClaim(s, 4)
 	room := func(c *claim) int {
 		l.mu.Lock()
@@ -212,15 +213,18 @@ func TestRoomCountsWhatWaits(t *testing.T) {
 	if room(a) != 10 || room(b) != 4 {
 		t.Fatalf("room = %d, %d; want 10, 4", room(a), room(b))
 	}
+	var permits []permit
 	for range 10 {
-		if err := l.acquire(t.Context(), a); err != nil {
+		got, err := l.acquire(t.Context(), a)
+		if err != nil {
 			t.Fatal(err)
 		}
+		permits = append(permits, got)
 	}
 	if room(a) != 0 || room(b) != 0 {
 		t.Errorf("room of a full target = %d, %d", room(a), room(b))
 	}
-	l.release(a, time.Hour)
+	permits[0].release()
 	l.expect(a, 1)
 	if room(b) != 0 {
 		t.Errorf("room = %d although the free slot is asked for", room(b))

@@ -178,7 +178,7 @@ func (l *limiter) describe(t *share, now time.Time, s *RouteStatus) {
 	defer l.mu.Unlock()
 	switch {
 	case t.disabled:
-		s.State, s.Detail = StateDisabled, "the target answered 410 Gone"
+		s.State, s.Detail = StateDisabled, t.why
 	case t.paused:
 		s.State, s.Detail = StatePaused, "the target is paused"
 	case now.Before(t.heldUntil):

@@ -166,12 +166,12 @@ func (u *update) applyTargets() map[string]int {
 			if old != nil {
 				t.share = old.share
 			} else {
-				t.share = d.limiter.newShare(limit, cfg.Paused)
+				t.share = d.limiter.newShare(limit, cfg)
 			}
 		case sender != nil:
 			t.replace(cfg, sender)
 		}
-		d.limiter.reshape(t.share, limit, cfg.Paused)
+		d.limiter.reshape(t.share, limit, cfg)
 	}
 	for name, old := range before {
 		if u.targets[name] != old {
