@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -112,7 +113,7 @@ func plainNode(value any) Node {
 		return Node{Kind: NodeBool, Text: strconv.FormatBool(v)}
 	case float64:
 		return Node{Kind: NodeNumber, Text: strconv.FormatFloat(v, 'g', -1, 64)}
-	case int, int64:
+	case int, int64, json.Number:
 		return Node{Kind: NodeNumber, Text: fmt.Sprint(v)}
 	}
 	return textNode(fmt.Sprint(value))

@@ -1,8 +1,10 @@
 package bridge
 
 import (
+	"encoding/json"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -14,7 +16,8 @@ func (n Node) isScalar() bool {
 	return n.Kind == NodeBool || n.Kind == NodeNumber || n.Kind == NodeString
 }
 
-// plain is a scalar's value without a wanted type.
+// plain is a scalar's value without a wanted type. A number that is neither an
+// int64 nor kept by a float64 stays as it is written.
 func (n Node) plain() any {
 	switch n.Kind {
 	case NodeString:
@@ -26,11 +29,22 @@ func (n Node) plain() any {
 			return i
 		}
 		if f, err := strconv.ParseFloat(n.Text, 64); err == nil {
-			return f
+			if isExact(n.Text) {
+				return f
+			}
+			return json.Number(n.Text)
 		}
 		return n.Text
 	}
 	return nil
+}
+
+// isExact says that a number has no more digits than a float64 keeps, 15, or
+// is none that JSON could write.
+func isExact(number string) bool {
+	mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
+	digits := strings.TrimLeft(strings.NewReplacer("-", "", ".", "").Replace(mantissa), "0")
+	return len(digits) <= 15 || !json.Valid([]byte(number))
 }
 
 // describe shows what stands where something else was wanted. What came from a

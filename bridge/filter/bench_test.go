@@ -1,10 +1,12 @@
 package filter_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 
+	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/filter"
 )
 
@@ -55,6 +57,43 @@ func BenchmarkMatch(b *testing.B) {
 				b.SetBytes(int64(len(body)))
 				for b.Loop() {
 					if _, err := f.Match(b.Context(), e); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkPattern is each question as a pattern and as an expression.
+func BenchmarkPattern(b *testing.B) {
+	for _, tt := range []struct{ name, pattern, expression string }{
+		{"type", `{"type":["push"]}`, `event.type == "push"`},
+		{"header", `{"headers":{"x-github-event":["push"]}}`, `event.headers["x-github-event"] == "push"`},
+		{"member", `{"body":{"ref":["refs/heads/main"]}}`, `event.body.ref == "refs/heads/main"`},
+		{"two-members", `{"type":["push"],"body":{"ref":["refs/heads/main"],"repository":{"full_name":[{"prefix":"octo/"}]}}}`,
+			`event.type == "push" && event.body.ref == "refs/heads/main" && event.body.repository.full_name.startsWith("octo/")`},
+		{"number", `{"body":{"repository":{"id":[{"numeric":[">",100,"<=",123456789]}]}}}`, `event.body.repository.id > 100 && event.body.repository.id <= 123456789`},
+		{"list", `{"body":{"commits":{"message":[{"prefix":"fix:"}]}}}`, `event.body.commits.exists(c, c.message.startsWith("fix:"))`},
+		{"other-type", `{"type":["ping"],"body":{"ref":["refs/heads/main"]}}`, `event.type == "ping" && event.body.ref == "refs/heads/main"`},
+	} {
+		pattern, err := filter.CompilePattern(decoded(b, tt.pattern))
+		if err != nil {
+			b.Fatal(err)
+		}
+		expression, err := filter.Compile(tt.expression)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, way := range []struct {
+			name  string
+			match func(context.Context, *bridge.Event) (bool, error)
+		}{{"pattern", pattern.Match}, {"expression", expression.Match}} {
+			b.Run(tt.name+"/as="+way.name, func(b *testing.B) {
+				e := push(bodyOf(1))
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := way.match(b.Context(), e); err != nil {
 						b.Fatal(err)
 					}
 				}

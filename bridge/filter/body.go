@@ -36,13 +36,11 @@ type decoder struct {
 // is no JSON, bytes where it is no text either. Whatever is needed, all of the
 // body decides that. The error is a *tooLargeError.
 func (d *decoder) decode(body []byte, n *need) (any, error) {
-	d.values = 0
-	d.buffer = *bytes.NewBuffer(body)
-	// What others read as JSON is JSON: the function gets the bytes anyway.
-	d.json.Reset(&d.buffer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	value, err := d.document(n)
-	d.buffer = bytes.Buffer{}
-	d.json.Reset(&d.buffer) // lets go of the body
+	var value any
+	err := d.read(body, func() (err error) {
+		value, err = d.value(n)
+		return err
+	})
 	var large *tooLargeError
 	switch {
 	case err == nil:
@@ -57,7 +55,7 @@ func (d *decoder) decode(body []byte, n *need) (any, error) {
 	return bytes.Clone(body), nil
 }
 
-var errText = &tooLargeError{fmt.Sprintf("the filter reads a text of more than %d bytes", maxText)}
+var errText = &tooLargeError{fmt.Sprintf("a text of more than %d bytes is read", maxText)}
 
 // text refuses what is too long.
 func text(s string) (any, error) {
@@ -67,21 +65,34 @@ func text(s string) (any, error) {
 	return s, nil
 }
 
-// document reads the one value of a body.
-func (d *decoder) document(n *need) (any, error) {
-	value, err := d.value(n)
-	if err != nil {
-		return nil, err
+// read has value read the one value of a body.
+func (d *decoder) read(body []byte, value func() error) error {
+	d.values = 0
+	d.buffer = *bytes.NewBuffer(body)
+	// What others read as JSON is JSON: the function gets the bytes anyway.
+	d.json.Reset(&d.buffer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	err := value()
+	if err == nil {
+		if _, after := d.json.ReadToken(); !errors.Is(after, io.EOF) {
+			err = errors.New("more follows the JSON")
+		}
 	}
-	if _, err := d.json.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more follows the JSON")
+	d.buffer = bytes.Buffer{}
+	d.json.Reset(&d.buffer) // lets go of the body
+	return err
+}
+
+// count counts a value that is decoded.
+func (d *decoder) count() error {
+	if d.values++; d.values > maxValues {
+		return &tooLargeError{fmt.Sprintf("more than %d values of the body are read", maxValues)}
 	}
-	return value, nil
+	return nil
 }
 
 func (d *decoder) value(n *need) (any, error) {
-	if d.values++; d.values > maxValues {
-		return nil, &tooLargeError{fmt.Sprintf("the filter reads more than %d values of the body", maxValues)}
+	if err := d.count(); err != nil {
+		return nil, err
 	}
 	switch d.json.PeekKind() {
 	case '{':

@@ -1,5 +1,5 @@
-// Package filter compiles and evaluates the expressions of routes: which
-// events a route wants. What becomes of an event that is not wanted, or whose
+// Package filter compiles and evaluates the expressions and patterns of routes:
+// which events a route wants. What becomes of an event that is not wanted, or whose
 // evaluation fails, is left to the dispatcher; where an expression was written
 // to the one who read the configuration. It is the only package that knows CEL.
 //
@@ -34,6 +34,30 @@
 // Numbers of different types compare by value. Of names that stand twice in an
 // object the last counts; what is no Unicode in a string becomes U+FFFD.
 //
+// # Patterns
+//
+// A Pattern asks the same of the same event in the language of Amazon
+// EventBridge: a map from fields to lists of alternatives, of which one must
+// match; maps in it ask for members of the body, the headers and the query;
+// all fields must match, of $or one branch.
+//
+//	type: [push]
+//	body: {repository: {full_name: [{prefix: octo/}]}, size: [{numeric: [">", 0]}]}
+//
+// An alternative is a value (a text, a number, true, false, null) or one of
+// prefix, suffix, equals-ignore-case (also inside prefix and suffix), wildcard,
+// numeric, cidr, exists and anything-but. All but exists: false need a single
+// value to be there; anything-but also matches values of other types. Of a list
+// one element must match, and one element must have all members that are asked
+// for together. exists asks for single values: a map is none, an empty list has
+// none, and with exists: false no element of any list on the way may have one.
+//
+// Times are texts, as 2026-11-20T08:30:15.123456Z. Numbers are compared by
+// value (300 is 3e2) and exactly, whatever their size; EventBridge's own bounds
+// of numbers do not hold here. A body that is no JSON is a text, one that is no
+// text equals nothing: neither has members, so that a pattern that asks for some
+// does not match, exists: false excepted. $or is always the operator.
+//
 // # Promises
 //
 //   - A filter's result is true or false: the rest does not compile, or is an
@@ -46,5 +70,6 @@
 //   - An evaluation is bounded in steps and in what is decoded, and stops when
 //     its context ends.
 //   - No error holds a part of an event's body, headers or query.
-//   - A Filter may be used by many goroutines at once.
+//   - What a pattern asks for is checked as a whole; each problem has its path.
+//   - A Filter or a Pattern may be used by many goroutines at once.
 package filter

@@ -31,3 +31,25 @@ func ExampleCompile() {
 	// Output:
 	// at column 7, `tpye == "push"`: an event has no field "tpye" (did you mean event.type?)
 }
+
+func ExampleCompilePattern() {
+	p, err := filter.CompilePattern(map[string]any{
+		"type": []any{"push"},
+		"body": map[string]any{"ref": []any{"refs/heads/main", map[string]any{"prefix": "refs/tags/"}}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, body := range []string{`{"ref":"refs/heads/main"}`, `{"ref":"refs/heads/try"}`, `{}`, `no JSON`} {
+		fmt.Println(p.Match(context.Background(), &bridge.Event{Type: "push", Body: []byte(body)}))
+	}
+	_, err = filter.CompilePattern(map[string]any{"tpye": []any{"push"}, "body": map[string]any{"ref": "main"}})
+	fmt.Println(err)
+	// Output:
+	// true <nil>
+	// false <nil>
+	// false <nil>
+	// false <nil>
+	// body.ref: must be a list of alternatives, such as ["main"]; tpye: an event has no field "tpye" (did you mean "type"?)
+}

@@ -49,26 +49,3 @@ func (f *Filter) Match(ctx context.Context, e *bridge.Event) (bool, error) {
 	}
 	return bool(match), nil
 }
-
-// Check lists the filters of routes that do not compile, each at its path
-// (routes[2].filter).
-func Check(routes []bridge.Route) []bridge.Problem {
-	var found []bridge.Problem
-	for i, r := range routes {
-		if r.Filter == "" {
-			continue
-		}
-		at := fmt.Sprintf("routes[%d].filter", i)
-		_, err := Compile(r.Filter)
-		var problems *CompileError
-		switch {
-		case errors.As(err, &problems):
-			for _, p := range problems.Problems {
-				found = append(found, bridge.Problem{Path: at, Text: p.String()})
-			}
-		case err != nil:
-			found = append(found, bridge.Problem{Path: at, Text: err.Error()})
-		}
-	}
-	return found
-}

@@ -2,9 +2,11 @@ package filter_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/queenbridge/queenbridge/bridge/filter"
 )
@@ -93,4 +95,74 @@ func isJSON(body []byte) bool {
 	err := json.Unmarshal(body, &v)
 	_, text := v.(string)
 	return json.Valid(body) && (err != nil || !text)
+}
+
+// FuzzPattern proves that no pattern makes the compiler panic or hang, that
+// what it says of one is a line, and that what compiles matches within bounds:
+// a body that is no JSON has no members, and a value that is equal is found.
+func FuzzPattern(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":["push"]}`, `{"body":{"a":[1,"x",null,true,{"prefix":"x"},{"suffix":{"equals-ignore-case":"Y"}}]}}`, `{"body":[{"wildcard":"a*b\\*c*"}]}`,
+		`{"body":{"a":{"b":[{"anything-but":["x","y"]},{"exists":false}]}}}`, `{"$or":[{"type":["a"]},{"body":{"$or":[{"a":[1]},{"b":[1]}]}}]}`,
+		`{"body":{"a":[{"numeric":[">",1e-400,"<=",123456789012345678901234567890]}]}}`, `{"body":{"a":[{"cidr":"10.0.0.0/8"},{"cidr":"::/0"}]}}`, `{"headers":{"X":1},"tpye":[]}`,
+		`{"body":{"a":[1e99999999999999999999,-0.0,0e5]}}`, `[]`, `5`, `{"body":[{"anything-but":{"wildcard":["*"]}}]}`,
+	} {
+		f.Add(seed, []byte(`{"a":{"b":[1,"2",null]},"x":1e400}`))
+		f.Add(seed, []byte(`{"a":[1.0,"x","10.1.2.3",{"b":"y"}]}`))
+	}
+	f.Fuzz(func(t *testing.T, pattern string, body []byte) {
+		d := json.NewDecoder(strings.NewReader(pattern))
+		d.UseNumber()
+		var v any
+		if d.Decode(&v) != nil {
+			t.Skip()
+		}
+		begun := time.Now()
+		p, err := filter.CompilePattern(v)
+		if err != nil {
+			if text := err.Error(); text == "" || strings.ContainsAny(text, "\n\r") {
+				t.Errorf("CompilePattern(%q): %q is no line", pattern, text)
+			}
+			return
+		}
+		if _, err := p.Match(t.Context(), push(string(body))); err != nil && !errors.Is(err, filter.ErrTooCostly) {
+			t.Errorf("Match(%q) of %q: %v", pattern, body, err)
+		}
+		if took := time.Since(begun); took > slow {
+			t.Errorf("%q takes %v", pattern, took)
+		}
+	})
+}
+
+// FuzzPatternValue proves that any single JSON value is found by a pattern that
+// asks for it, and by none that asks for anything but it.
+func FuzzPatternValue(f *testing.F) {
+	for _, seed := range []string{`1`, `-0`, `1e400`, `0.10`, `12345678901234567890123`, `"x"`, `"\ud83d\ude00"`, `null`, `true`, `""`, `1E+2`, `1e99999999999999999999`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d := json.NewDecoder(strings.NewReader(text))
+		d.UseNumber()
+		var v any
+		if !json.Valid([]byte(text)) || !utf8.ValidString(text) || d.Decode(&v) != nil {
+			t.Skip()
+		}
+		matches := func(alternative any) bool {
+			p, err := filter.CompilePattern(map[string]any{"body": map[string]any{"a": []any{alternative}}})
+			if err != nil {
+				t.Skip()
+			}
+			match, err := p.Match(t.Context(), push(`{"a":[`+text+`]}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return match
+		}
+		if !matches(v) {
+			t.Errorf("%s is not found", text)
+		}
+		if matches(map[string]any{"anything-but": v}) {
+			t.Errorf("%s is anything but itself", text)
+		}
+	})
 }

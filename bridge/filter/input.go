@@ -70,27 +70,39 @@ func (in *input) bodyValue() any {
 
 func (in *input) headerValues() map[string]string {
 	if in.headers == nil {
-		in.headers = make(map[string]string, len(in.reads.headers.members))
-		for _, h := range in.event.Headers {
-			// Names are lower case where the ingress wrote the event.
-			add(in.headers, &in.reads.headers, strings.ToLower(h.Name), h.Value)
-		}
+		in.headers = headersOf(in.event, &in.reads.headers)
 	}
 	return in.headers
 }
 
 func (in *input) queryValues() map[string]string {
 	if in.query == nil {
-		in.query = make(map[string]string, len(in.reads.query.members))
-		for pair := range strings.SplitSeq(in.event.Query, "&") {
-			if pair == "" {
-				continue
-			}
-			name, value, _ := strings.Cut(pair, "=")
-			add(in.query, &in.reads.query, unescape(name), unescape(value))
-		}
+		in.query = queryOf(in.event, &in.reads.query)
 	}
 	return in.query
+}
+
+// headersOf are those headers of an event that are needed.
+func headersOf(e *bridge.Event, n *need) map[string]string {
+	headers := make(map[string]string, len(n.members))
+	for _, h := range e.Headers {
+		// Names are lower case where the ingress wrote the event.
+		add(headers, n, strings.ToLower(h.Name), h.Value)
+	}
+	return headers
+}
+
+// queryOf are those parts of an event's query that are needed.
+func queryOf(e *bridge.Event, n *need) map[string]string {
+	query := make(map[string]string, len(n.members))
+	for pair := range strings.SplitSeq(e.Query, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		add(query, n, unescape(name), unescape(value))
+	}
+	return query
 }
 
 // unescape decodes a part of a query; what is wrongly escaped stays as it is.
