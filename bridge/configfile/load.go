@@ -31,6 +31,9 @@ type Options struct {
 	// Flags lays what the command line gave over the configuration, before it
 	// is checked. Nil means nothing.
 	Flags func(*bridge.Config)
+	// References find what this package cannot: aws-ssm resolves ${aws-ssm:…}.
+	// Nil means that there are only ${env:…} and ${file:…}.
+	References map[string]Lookup
 }
 
 // Result is a configuration that may be used.
@@ -58,8 +61,8 @@ type Result struct {
 // dropped.
 //
 // Strings of the file may hold references: ${env:NAME}, and ${file:PATH},
-// relative to the file; one newline at the end of what PATH holds is dropped.
-// $${ stands for ${ itself.
+// relative to the file; one newline at the end of what PATH holds is dropped;
+// and those of Options.References. Each Load resolves them anew. $${ stands for ${ itself.
 //
 // The error is an *Error that lists every problem, or says why the file cannot
 // be read; the Result then has nothing but the Path and the Files.
@@ -79,7 +82,7 @@ func Load(o Options) (Result, error) {
 	if err != nil {
 		return Result{Path: r.Path}, syntaxError(r.Path, err)
 	}
-	references := resolver{dir: filepath.Dir(r.Path)}
+	references := resolver{dir: filepath.Dir(r.Path), further: o.References}
 	references.resolve(&doc)
 	r.files = references.files
 	env.layOver(&doc)

@@ -2,9 +2,11 @@ package configfile
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/queenbridge/queenbridge/bridge"
@@ -12,9 +14,15 @@ import (
 
 // resolver resolves the references in the strings of a document.
 type resolver struct {
-	dir   string   // relative paths start here
-	files []string // those that references named
+	dir     string   // relative paths start here
+	files   []string // those that references named
+	further map[string]Lookup
 }
+
+// Lookup finds the value of a reference whose kind this package does not know,
+// by what stands after the colon. Its error is shown to the operator: it says
+// what to do, and holds nothing of a value.
+type Lookup func(name string) (string, error)
 
 // resolve replaces every reference below n by what it stands for. One that
 // cannot be resolved leaves the reason in its node.
@@ -82,10 +90,21 @@ func (r *resolver) lookUp(reference string) (string, error) {
 		return value, nil
 	case "file":
 		return r.readSecret(name)
-	case "aws-secretsmanager", "aws-ssm":
-		return "", fmt.Errorf("${%s:…} references are not built yet in this version: use ${env:NAME} or ${file:PATH}", kind)
 	}
-	return "", fmt.Errorf("${%s} is no reference: use ${env:NAME} or ${file:PATH}; %s", reference, literalHint)
+	if find := r.further[kind]; find != nil {
+		return find(name)
+	}
+	return "", fmt.Errorf("${%s} is no reference: use %s; %s", reference, r.kinds(), literalHint)
+}
+
+// kinds lists what a reference may be.
+func (r *resolver) kinds() string {
+	kinds := []string{"${env:NAME}", "${file:PATH}"}
+	for _, kind := range slices.Sorted(maps.Keys(r.further)) {
+		kinds = append(kinds, "${"+kind+":…}")
+	}
+	last := len(kinds) - 1
+	return strings.Join(kinds[:last], ", ") + " or " + kinds[last]
 }
 
 // readSecret reads the file of a reference. Editors and echo end a file with a

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/aws"
 	"github.com/queenbridge/queenbridge/bridge/configfile"
 	"github.com/queenbridge/queenbridge/bridge/queen"
 	"github.com/queenbridge/queenbridge/ingress"
@@ -30,7 +31,7 @@ func start(ctx context.Context, logs io.Writer, env lookup) (*function, error) {
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := configfile.Load(configfile.Options{Path: path})
+	loaded, err := configfile.Load(configfile.Options{Path: path, References: references(ctx)})
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +54,16 @@ func start(ctx context.Context, logs io.Writer, env lookup) (*function, error) {
 	setUp(ctx, c, client, log)
 	log.InfoContext(ctx, "ready", "version", version, "sources", len(c.Sources), "queen", strings.Join(c.Queen.URLs, ", "))
 	return f, nil
+}
+
+// references are the kinds of reference that AWS resolves, with the function's
+// own role. They are read once, in the init phase.
+func references(ctx context.Context) map[string]configfile.Lookup {
+	found := aws.NewReferences(new(aws.Session))
+	return map[string]configfile.Lookup{
+		"aws-secretsmanager": func(name string) (string, error) { return found.SecretsManager(ctx, name) },
+		"aws-ssm":            func(name string) (string, error) { return found.SSM(ctx, name) },
+	}
 }
 
 // configPath is QUEENBRIDGE_CONFIG, else bridge.yaml beside the program: what

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,11 +31,11 @@ func (p *program) configSub(name, short string, do func(configfile.Result) error
 		Short:   short,
 		Example: "  queenbridge config " + name + " bridge.yaml",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				s.config = args[0]
 			}
-			r, err := p.result(&s)
+			r, err := p.result(cmd.Context(), &s)
 			if err != nil {
 				return err
 			}
@@ -65,8 +66,8 @@ func (p *program) print(r configfile.Result) error {
 }
 
 // load is the configuration of a command.
-func (p *program) load(s *settings) (bridge.Config, error) {
-	r, err := p.result(s)
+func (p *program) load(ctx context.Context, s *settings) (bridge.Config, error) {
+	r, err := p.result(ctx, s)
 	return r.Config, err
 }
 
@@ -79,8 +80,8 @@ func configHint(err error) string {
 }
 
 // result loads a configuration and prints its warnings.
-func (p *program) result(s *settings) (configfile.Result, error) {
-	r, err := configfile.Load(configfile.Options{Path: s.config, Flags: s.apply})
+func (p *program) result(ctx context.Context, s *settings) (configfile.Result, error) {
+	r, err := loadConfig(ctx, p.aws, s)
 	if err != nil {
 		return r, &usageError{err: err, hint: configHint(err)}
 	}

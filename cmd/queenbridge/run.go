@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/queenbridge/queenbridge/bridge/aws"
 	"github.com/queenbridge/queenbridge/bridge/configfile"
 	"github.com/spf13/cobra"
 )
@@ -23,6 +24,7 @@ type lookup func(string) (string, bool)
 type program struct {
 	streams
 	env lookup
+	aws *aws.Session
 }
 
 // usageError is wrong usage or configuration: exit code 2. Hint is what to
@@ -45,7 +47,7 @@ func (e *hintedError) Error() string { return e.err.Error() }
 func (e *hintedError) Unwrap() error { return e.err }
 
 func run(ctx context.Context, args []string, s streams, env lookup) int {
-	p := &program{streams: s, env: env}
+	p := &program{streams: s, env: env, aws: new(aws.Session)}
 	root := p.root()
 	root.SetArgs(args)
 	root.SetIn(s.in)

@@ -46,7 +46,7 @@ func (p *program) sendCommand() *cobra.Command {
 }
 
 func (p *program) send(ctx context.Context, o sendOptions) error {
-	how, err := p.proof(o.proofFlags)
+	how, err := p.proof(ctx, o.proofFlags)
 	if err != nil {
 		return err
 	}

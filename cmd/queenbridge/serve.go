@@ -86,15 +86,13 @@ func (p *program) serve(ctx context.Context, s *settings, only []string) error {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGHUP)
 	defer signal.Stop(asked)
-	cfg, err := p.load(s)
+	cfg, err := p.load(ctx, s)
 	if err != nil {
 		return err
 	}
 	b := &bridgeProcess{cfg: cfg, log: newLogger(p.err, cfg.Log), reg: newRegistry(), terminal: p.err}
 	b.reload = &reloader{
-		load: func() (configfile.Result, error) {
-			return configfile.Load(configfile.Options{Path: s.config, Flags: s.apply})
-		},
+		load:  func() (configfile.Result, error) { return loadConfig(ctx, p.aws, s) },
 		asked: asked, running: cfg, log: b.log,
 	}
 	return b.run(ctx, only)

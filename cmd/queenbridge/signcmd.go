@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -36,7 +37,7 @@ func (p *program) signCommand() *cobra.Command {
 			"signs by changing the query or the body, these are printed too.",
 		Example: "  queenbridge sign --scheme github --secret s3cret --data @event.json\n" +
 			"  queenbridge sign --source stripe --data @event.json --at 2026-01-31T12:00:00Z",
-		RunE: func(*cobra.Command, []string) error { return p.sign(o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.sign(cmd.Context(), o) },
 	}
 	o.proofFlags.bind(c)
 	o.bindKey(c)
@@ -46,8 +47,8 @@ func (p *program) signCommand() *cobra.Command {
 	return c
 }
 
-func (p *program) sign(o signOptions) error {
-	how, err := p.proof(o.proofFlags)
+func (p *program) sign(ctx context.Context, o signOptions) error {
+	how, err := p.proof(ctx, o.proofFlags)
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (p *program) verifyCommand() *cobra.Command {
 			"no computed signature. The exit code is 0 when the request is proven, else 1.",
 		Example: "  queenbridge verify --source github --data @body.json -H 'X-Hub-Signature-256: sha256=…'\n" +
 			"  queenbridge verify --scheme stripe --secret whsec_… --data @body.json -H 'Stripe-Signature: t=…,v1=…' --at 2026-01-31T12:00:00Z",
-		RunE: func(*cobra.Command, []string) error { return p.verify(o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.verify(cmd.Context(), o) },
 	}
 	o.proofFlags.bind(c)
 	o.requestFlags.bind(c, ", byte for byte")
@@ -117,8 +118,8 @@ func (p *program) verifyCommand() *cobra.Command {
 	return c
 }
 
-func (p *program) verify(o signOptions) error {
-	how, err := p.proof(o.proofFlags)
+func (p *program) verify(ctx context.Context, o signOptions) error {
+	how, err := p.proof(ctx, o.proofFlags)
 	if err != nil {
 		return err
 	}

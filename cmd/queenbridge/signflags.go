@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -54,8 +55,8 @@ type proof struct {
 	source *bridge.Source
 }
 
-func (p *program) proof(f proofFlags) (proof, error) {
-	how, err := p.proofOf(f)
+func (p *program) proof(ctx context.Context, f proofFlags) (proof, error) {
+	how, err := p.proofOf(ctx, f)
 	if err != nil {
 		return how, err
 	}
@@ -73,11 +74,11 @@ func (p *program) proof(f proofFlags) (proof, error) {
 	return how, nil
 }
 
-func (p *program) proofOf(f proofFlags) (proof, error) {
+func (p *program) proofOf(ctx context.Context, f proofFlags) (proof, error) {
 	if f.source == "" {
 		return p.proofOfScheme(f)
 	}
-	cfg, err := p.load(&settings{configFlag: f.configFlag})
+	cfg, err := p.load(ctx, &settings{configFlag: f.configFlag})
 	if err != nil {
 		return proof{}, err
 	}

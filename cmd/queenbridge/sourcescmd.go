@@ -65,8 +65,8 @@ func (p *program) sourcesShowCommand() *cobra.Command {
 			"(never its text), the content type to choose, what is asked while you save; and what becomes of the events.",
 		Example: "  queenbridge sources show github\n  queenbridge sources show --config bridge.yaml stripe --json",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			r, err := p.result(&s)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := p.result(cmd.Context(), &s)
 			if err != nil {
 				return err
 			}

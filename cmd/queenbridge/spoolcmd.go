@@ -38,8 +38,8 @@ func (p *program) spoolStatusCommand() *cobra.Command {
 		Use:     "status",
 		Short:   "Say what the spool holds, also while a bridge uses it",
 		Example: "  queenbridge spool status\n  queenbridge spool status --config bridge.yaml --json",
-		RunE: func(*cobra.Command, []string) error {
-			dir, limit, err := p.spoolDir(&o)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, limit, err := p.spoolDir(cmd.Context(), &o)
 			if err != nil {
 				return err
 			}
@@ -53,11 +53,11 @@ func (p *program) spoolStatusCommand() *cobra.Command {
 }
 
 // spoolDir is the directory of the spool, and its bound where it is known.
-func (p *program) spoolDir(o *spoolOptions) (string, bridge.Size, error) {
+func (p *program) spoolDir(ctx context.Context, o *spoolOptions) (string, bridge.Size, error) {
 	if o.dir != "" {
 		return o.dir, 0, nil
 	}
-	cfg, err := p.load(&o.settings)
+	cfg, err := p.load(ctx, &o.settings)
 	if err != nil {
 		return "", 0, err
 	}
@@ -129,7 +129,7 @@ func (p *program) spoolDrainCommand() *cobra.Command {
 }
 
 func (p *program) spoolDrain(ctx context.Context, o *spoolOptions) (err error) {
-	cfg, err := p.load(&o.settings)
+	cfg, err := p.load(ctx, &o.settings)
 	if err != nil {
 		return err
 	}

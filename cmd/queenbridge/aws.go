@@ -1,0 +1,23 @@
+package main
+
+import (
+	"context"
+
+	"github.com/queenbridge/queenbridge/bridge/aws"
+	"github.com/queenbridge/queenbridge/bridge/configfile"
+)
+
+// loadConfig loads the configuration of a command line. References to AWS are
+// looked up anew by each load, within ctx.
+func loadConfig(ctx context.Context, session *aws.Session, s *settings) (configfile.Result, error) {
+	return configfile.Load(configfile.Options{Path: s.config, Flags: s.apply, References: awsReferences(ctx, session)})
+}
+
+// awsReferences are the kinds of reference that AWS resolves (config.md).
+func awsReferences(ctx context.Context, session *aws.Session) map[string]configfile.Lookup {
+	found := aws.NewReferences(session)
+	return map[string]configfile.Lookup{
+		"aws-secretsmanager": func(name string) (string, error) { return found.SecretsManager(ctx, name) },
+		"aws-ssm":            func(name string) (string, error) { return found.SSM(ctx, name) },
+	}
+}
