@@ -28,7 +28,8 @@ var builtFields = strings.Fields(`
 	targets[0].name targets[0].http.url targets[0].http.method targets[0].http.timeout targets[0].http.headers
 	targets[0].auth.username targets[0].auth.password targets[0].auth.token targets[0].auth.header targets[0].auth.value
 	targets[0].signing.scheme targets[0].signing.secrets targets[0].network.profile targets[0].network.allow
-	targets[0].concurrency targets[0].paused
+	targets[0].concurrency targets[0].paused targets[0].rate.per_second targets[0].rate.burst
+	targets[0].breaker.enabled targets[0].breaker.failures targets[0].breaker.open targets[0].breaker.max_open targets[0].disable_after
 	routes[0].name routes[0].queue routes[0].target routes[0].group routes[0].subscribe routes[0].filter routes[0].ordering
 	routes[0].detach_after routes[0].retry.max_attempts routes[0].retry.max_age routes[0].retry.backoff routes[0].retry.jitter
 	routes[0].outcomes.success routes[0].outcomes.retry routes[0].outcomes.dead routes[0].concurrency routes[0].paused

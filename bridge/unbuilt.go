@@ -23,14 +23,7 @@ var (
 		{"tls.key", "TLS options of targets are"},
 		{"tls.pins", "TLS options of targets are"},
 		{"network.proxy", "proxies are"},
-		{"rate.per_second", "rate limits are"},
-		{"rate.burst", "rate limits are"},
 		{"rate.shared", "rate limits are"},
-		{"breaker.enabled", "breakers are"},
-		{"breaker.failures", "breakers are"},
-		{"breaker.open", "breakers are"},
-		{"breaker.max_open", "breakers are"},
-		{"disable_after", "disabling targets is"},
 	}
 	// unbuiltAuth are the fields of the auth types not in builtAuth.
 	unbuiltAuth = []string{"token_url", "client_id", "client_secret", "scopes", "audience",

@@ -125,6 +125,9 @@ func New(cfg Config) (*Dispatcher, error) {
 	if d.m, err = newMetrics(cfg.Metrics); err != nil {
 		return nil, err
 	}
+	if err := (flowMetrics{d}).register(cfg.Metrics); err != nil {
+		return nil, err
+	}
 	d.limiter, d.goroutines.log = newLimiter(d.pool, d.flowChanged), d.log
 	d.bundler, d.acker, d.counts = newBundler(d), newAcker(d), &counts{d: d}
 	return d, d.Update(cfg.Routes, cfg.Targets)

@@ -24,14 +24,15 @@ type budget interface {
 // share is a target's part of the pool, and what holds it back. The limiter's
 // lock guards it.
 type share struct {
-	name     string
-	level    // max is the adaptive limit of now
-	adaptive adaptive
-	breaker  breaker
-	rate     budget            // nil: no limit
-	rateSet  bridge.TargetRate // what rate was made of
-	alarmed  bool              // a timer waits for the next token
-	failing  failing
+	name       string
+	level      // max is the adaptive limit of now
+	adaptive   adaptive
+	breaker    breaker
+	rate       budget            // nil: no limit
+	rateSet    bridge.TargetRate // what rate was made of
+	alarmed    bool              // a timer waits for the next token
+	rateWaited time.Duration     // of popped events, in all
+	failing    failing
 
 	heldUntil time.Time // Retry-After
 	disabled  bool      // the function answered 410, or failed for too long: until restart
@@ -236,6 +237,7 @@ func (d *Dispatcher) flowChanged(s *share, c flowChange) {
 	ctx, target := context.Background(), slog.String(keyTarget, s.name)
 	switch c.breaker {
 	case opened:
+		d.m.opened.WithLabelValues(s.name).Inc()
 		d.log.LogAttrs(ctx, slog.LevelWarn, "breaker open: the target fails, no calls for a while", target)
 	case closed:
 		d.log.LogAttrs(ctx, slog.LevelInfo, "breaker closed: the target answers again", target)
@@ -245,6 +247,7 @@ func (d *Dispatcher) flowChanged(s *share, c flowChange) {
 		if c.alert >= alertSpan {
 			level = slog.LevelError
 		}
+		d.m.alerts.WithLabelValues(s.name, c.alert.String()).Inc()
 		d.log.LogAttrs(ctx, level, "target has been failing without one success", target, slog.Duration("for", c.alert))
 	}
 	if c.disable {

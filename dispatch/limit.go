@@ -58,6 +58,7 @@ type claim struct {
 type waiter struct {
 	ready chan error // buffered: nil granted, else why not
 	probe bool       // set before granted
+	since time.Time  // of a wait for the rate limit; zero: it waits for something else
 }
 
 // permit is the right to make one call, in a slot. Its holder gives it back with release.
@@ -124,6 +125,9 @@ func (l *limiter) acquire(ctx context.Context, c *claim) (permit, error) {
 		return permit{l: l, claim: c, probe: probe}, nil
 	}
 	w := &waiter{ready: make(chan error, 1)}
+	if c.target.rate != nil && c.target.rate.available(now) == 0 {
+		w.since = now
+	}
 	place := l.enqueue(c, w)
 	l.awaitToken(c.target, now)
 	l.mu.Unlock()
@@ -252,6 +256,9 @@ func (l *limiter) serve(c *claim, now time.Time) {
 	place := c.waiters.Front()
 	w := place.Value.(*waiter)
 	l.dequeue(c, place)
+	if !w.since.IsZero() {
+		c.target.rateWaited += now.Sub(w.since)
+	}
 	w.probe = l.take(c, now)
 	w.ready <- nil
 }

@@ -25,6 +25,8 @@ type metrics struct {
 	filtered *prometheus.CounterVec   // route
 	settles  *prometheus.HistogramVec // kind
 	resends  prometheus.Counter
+	opened   *prometheus.CounterVec // target
+	alerts   *prometheus.CounterVec // target, after
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -51,6 +53,8 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Namespace: "queenbridge", Subsystem: "dispatch", Name: "settle_resends_total",
 			Help: "Settles sent again because no definite answer came.",
 		}),
+		opened: counter("target_breaker_opened_total", "Times that the breaker opened.", "target"),
+		alerts: counter("target_failing_alerts_total", "Targets found failing for so long without one success.", "target", "after"),
 	}
 	return m, m.register(reg)
 }
@@ -66,7 +70,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		return nil
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.lost, m.unknown, m.popped, m.filtered, m.settles, m.resends} {
+	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.lost, m.unknown, m.popped, m.filtered, m.settles, m.resends, m.opened, m.alerts} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -102,6 +106,15 @@ func (m *metrics) forget(route string) {
 	of := prometheus.Labels{"route": route}
 	m.latency.DeletePartialMatch(of)
 	for _, v := range []*prometheus.CounterVec{m.attempts, m.retries, m.dead, m.lost, m.unknown, m.popped, m.filtered} {
+		v.DeletePartialMatch(of)
+	}
+}
+
+// forgetTarget removes what is counted of a target that is gone.
+func (m *metrics) forgetTarget(target string) {
+	of := prometheus.Labels{"target": target}
+	m.inFlight.DeletePartialMatch(of)
+	for _, v := range []*prometheus.CounterVec{m.opened, m.alerts} {
 		v.DeletePartialMatch(of)
 	}
 }

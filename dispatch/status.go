@@ -16,7 +16,9 @@ const (
 	StatePopping     State = "popping"     // takes events
 	StatePaused      State = "paused"      // by configuration
 	StateHeld        State = "held"        // its target asked for time (Retry-After)
-	StateDisabled    State = "disabled"    // its target answered 410; until restart
+	StateDisabled    State = "disabled"    // its target answered 410 or failed for disable_after; until restart
+	StateBroken      State = "broken"      // the breaker of its target is open
+	StateLimited     State = "limited"     // the rate limit of its target is used up
 	StateUnreachable State = "unreachable" // Queen does not answer pops
 	StateBlocked     State = "blocked"     // Queen refuses settles: an operator's matter
 	StateStopped     State = "stopped"
@@ -172,22 +174,9 @@ func (r *route) currentStatus(now time.Time) RouteStatus {
 	return s
 }
 
-// describe tells what holds a target back.
-func (l *limiter) describe(t *share, now time.Time, s *RouteStatus) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case t.disabled:
-		s.State, s.Detail = StateDisabled, t.why
-	case t.paused:
-		s.State, s.Detail = StatePaused, "the target is paused"
-	case now.Before(t.heldUntil):
-		s.State, s.Detail = StateHeld, "the target asked to wait until "+t.heldUntil.UTC().Format(time.RFC3339)
-	}
-}
-
 // Problems names each route that cannot do its work, since when and why; none
-// while all can. Paused, held and disabled ones do what they should.
+// while all can. Those whose target is paused, held, broken, limited
+// or disabled do what they should.
 func (d *Dispatcher) Problems() []string {
 	var problems []string
 	for _, s := range d.Status() {

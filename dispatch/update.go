@@ -178,7 +178,7 @@ func (u *update) applyTargets() map[string]int {
 			old.use(-1)
 		}
 		if u.targets[name] == nil {
-			d.m.inFlight.DeleteLabelValues(name)
+			d.m.forgetTarget(name)
 		}
 	}
 	return limits
