@@ -87,7 +87,7 @@ func (d *decoder) checkKeys(path string, n Node, names []string) {
 }
 
 func (d *decoder) unknown(path, key string, names []string) {
-	p := Problem{Path: atKey(path, key), Text: "is unknown", form: true}
+	p := Problem{Path: atKey(path, key), Text: "is unknown", form: true, unknown: true}
 	if near := nearest(key, names); near != "" {
 		p.Text += fmt.Sprintf(" (did you mean %q?)", near)
 		p.meant = atKey(path, near)

@@ -18,6 +18,12 @@ type Problem struct {
 	form bool
 	// meant is the path that an unknown field probably stands for.
 	meant string
+	// unknown marks a field that this version does not know.
+	unknown bool
 }
+
+// Unknown says that the problem is a field this version does not know: a typing
+// error, or a newer version's.
+func (p Problem) Unknown() bool { return p.unknown }
 
 func (p Problem) String() string { return fmt.Sprintf("%s: %s", p.Path, p.Text) }

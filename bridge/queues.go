@@ -115,6 +115,26 @@ func RedriveTxn(deadTxn string) string { return deadTxn + "/r" }
 // partition).
 func AttemptKey(route, partitionID string) string { return "a/" + route + "/" + partitionID }
 
+// RulePrefix begins the KV keys of all resources that the admin API made.
+const RulePrefix = "rule/"
+
+// RuleGenerationKey is the KV key of a value that changes with every change
+// below RulePrefix: whoever reads the same version twice has read all of them.
+const RuleGenerationKey = "rules"
+
+// maxRuleName bounds the part of a name in a key: Queen takes 512 bytes, and a
+// queue's name may have 255 characters of four.
+const maxRuleName = 400
+
+// RuleKey is the KV key of a resource.
+func RuleKey(r Resource) string {
+	name := r.Name
+	if len(name) > maxRuleName {
+		name = "sha256:" + hex.EncodeToString(digest(name))
+	}
+	return RulePrefix + string(r.Kind) + "/" + name
+}
+
 // digest hashes length-prefixed parts, so no two lists of parts collide.
 func digest(parts ...string) []byte {
 	h := sha256.New()

@@ -1,0 +1,155 @@
+package rules
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge"
+)
+
+// File is what the configuration file says.
+type File struct {
+	// Config is valid, with its defaults.
+	Config bridge.Config
+	// Document is the file's document, as written. It is only shown.
+	Document bridge.Node
+}
+
+// Entry is one resource, in use or not. It is read-only.
+type Entry struct {
+	Resource bridge.Resource
+	// File says that the configuration file owns the resource.
+	File bool
+	// Document is as it was written, without any secret: a sealed one stands
+	// as ${sealed:ID}, a literal one of the file as ***.
+	Document bridge.Node
+	// Version is Queen's of the stored row, 0 for a resource of the file.
+	// Compare for equality only.
+	Version int64
+	// Created, Updated and By are those of the stored row.
+	Created, Updated time.Time
+	By               string
+	// Draining is when the route was deleted, zero while it was not.
+	Draining time.Time
+	// InUse is false where the resource is stored and cannot be used: Problems
+	// then has at least one that is no warning. Their paths are relative to the
+	// resource.
+	InUse    bool
+	Problems []bridge.Problem
+	// Newer says that a newer version of the bridge stored the resource: it is
+	// not changed here.
+	Newer bool
+}
+
+// Catalog is one state of all resources. It never changes; a later state is
+// another Catalog.
+type Catalog struct {
+	// Config is the configuration in effect: the file's, with the stored
+	// resources that can be used behind the file's own.
+	Config bridge.Config
+	// Generation is the version of the shared row of all changes.
+	Generation int64
+	// Synced is when the stored resources were first read; zero: not yet, and
+	// Config is the file's.
+	Synced time.Time
+
+	entries map[bridge.Resource]Entry
+	// unreadable are rows that say not even whose they are, by key.
+	unreadable map[string]string
+}
+
+// Entry is the resource of that kind and name.
+func (c *Catalog) Entry(r bridge.Resource) (Entry, bool) {
+	e, ok := c.entries[r]
+	return e, ok
+}
+
+// Entries are the resources of a kind, in the order of their names.
+func (c *Catalog) Entries(k bridge.Kind) []Entry {
+	var all []Entry
+	for _, e := range c.entries {
+		if e.Resource.Kind == k {
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, func(a, b Entry) int { return cmp.Compare(a.Resource.Name, b.Resource.Name) })
+	return all
+}
+
+// Problems says what is stored and not in use, one line each, in order.
+func (c *Catalog) Problems() []string {
+	var lines []string
+	for _, e := range c.entries {
+		for _, p := range e.Problems {
+			if !p.Warning && !e.InUse {
+				lines = append(lines, at(e.Resource, p.Path)+": "+p.Text)
+			}
+		}
+	}
+	for key, reason := range c.unreadable {
+		lines = append(lines, "stored row "+key+": "+reason)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// Invalid are the resources that are stored and not in use, in order.
+func (c *Catalog) Invalid() []bridge.Resource {
+	return c.sorted(func(e Entry) bool { return !e.InUse })
+}
+
+// Draining are the routes that were deleted and are not gone yet, in order.
+func (c *Catalog) Draining() []bridge.Resource {
+	return c.sorted(func(e Entry) bool { return !e.Draining.IsZero() })
+}
+
+func (c *Catalog) sorted(want func(Entry) bool) []bridge.Resource {
+	var all []bridge.Resource
+	for _, r := range slices.SortedFunc(maps.Keys(c.entries), func(a, b bridge.Resource) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	}) {
+		if want(c.entries[r]) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// Users are the resources that need this one: the routes of a target, the
+// sources and routes of a queue. Stored ones that are not in use count, too.
+func (c *Catalog) Users(r bridge.Resource) []bridge.Resource {
+	return c.sorted(func(e Entry) bool { return needs(e, r) })
+}
+
+// needs says that a resource names another one. It asks the document: a
+// resource that is not in use may have no other form.
+func needs(e Entry, r bridge.Resource) bool {
+	field := func(name, fallback string) string {
+		if n := e.Document.Member(name); n.Kind != bridge.NodeAbsent {
+			return n.Text
+		}
+		return fallback
+	}
+	switch {
+	case r.Kind == bridge.KindTarget:
+		return e.Resource.Kind == bridge.KindRoute && field("target", "") == r.Name
+	case r.Kind == bridge.KindQueue && e.Resource.Kind == bridge.KindSource:
+		return field("queue", e.Resource.Name) == r.Name
+	case r.Kind == bridge.KindQueue && e.Resource.Kind == bridge.KindRoute:
+		return field("queue", "") == r.Name
+	}
+	return false
+}
+
+// at is a place in a resource, for people: routes/pushes-to-ci.target.
+func at(r bridge.Resource, path string) string {
+	switch {
+	case path == "":
+		return r.String()
+	case path[0] == '[':
+		return r.String() + path
+	}
+	return r.String() + "." + path
+}

@@ -1,0 +1,172 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
+)
+
+// Delete is one resource to be deleted.
+type Delete struct {
+	Resource bridge.Resource
+	Precondition
+	// Stored deletes what is stored under a name that the file has, too. The
+	// file's resource stays.
+	Stored bool
+	// By is the name of the token that asks.
+	By string
+}
+
+// Deleted is what a Delete came to.
+type Deleted struct {
+	// Before is the version that was deleted.
+	Before int64
+	// Gone is false for a route that drains; Entry is its state.
+	Gone  bool
+	Entry Entry
+}
+
+// Delete deletes a stored resource that no other one needs. A route in use
+// drains first: its events stay in the queue, its retries and dead letters run
+// on, and once none is left and every process knows, it goes. The error is
+// ErrNotFound, ErrManagedByFile, or of type *PreconditionError or *InUseError;
+// any other one is Queen's, and the change may have been made then.
+func (s *Store) Delete(ctx context.Context, d Delete) (Deleted, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	for try := 0; ; try++ {
+		out, err := s.delete(ctx, d)
+		if again, err := s.lost(ctx, err, d.asks(), try); !again {
+			return out, err
+		}
+	}
+}
+
+func (s *Store) delete(ctx context.Context, d Delete) (Deleted, error) {
+	if err := s.refresh(ctx); err != nil {
+		return Deleted{}, err
+	}
+	one, e, err := s.deletable(d)
+	out := Deleted{Before: one.version, Entry: e}
+	switch {
+	case err != nil:
+		return Deleted{}, err
+	case one.row.Draining != nil:
+		return out, nil
+	case d.Resource.Kind == bridge.KindRoute && e.InUse && !e.File:
+		now := s.now().UTC().Truncate(time.Microsecond)
+		next := one.row
+		next.Draining, next.Updated, next.By, next.Write = &now, now, d.By, newSealedID()
+		err = s.put(ctx, one.version, next)
+		out.Entry, _ = s.Catalog().Entry(d.Resource)
+	default:
+		err = s.remove(ctx, one)
+		out.Gone = true
+	}
+	if err != nil {
+		return Deleted{}, err
+	}
+	s.metrics.writes.WithLabelValues(string(d.Resource.Kind)).Inc()
+	return out, nil
+}
+
+// deletable is the row to delete.
+func (s *Store) deletable(d Delete) (stored, Entry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.catalog.Load()
+	e, _ := c.Entry(d.Resource)
+	one, found := s.rows[bridge.RuleKey(d.Resource)]
+	switch users := c.Users(d.Resource); {
+	case e.File && !d.Stored:
+		return one, e, ErrManagedByFile
+	case !found:
+		return one, e, ErrNotFound
+	case !d.holds(one.version, true):
+		return one, e, &PreconditionError{}
+	case len(users) > 0 && !e.File:
+		return one, e, &InUseError{By: users}
+	}
+	return one, e, nil
+}
+
+// drainState is what this process knows about a draining route.
+type drainState struct {
+	since time.Time // when it was first seen; clocks of other machines do not count
+	next  time.Time // when to look again
+	wait  time.Duration
+}
+
+// The looks at a draining route: one look asks Queen three times.
+const (
+	firstDrainLook = 2 * time.Second
+	maxDrainLook   = 30 * time.Second
+)
+
+// finishDrained deletes the rows of routes that have drained. writing is held.
+func (s *Store) finishDrained(ctx context.Context) {
+	draining := s.Catalog().Draining()
+	known := make(map[bridge.Resource]drainState, len(draining))
+	now := time.Now()
+	for _, r := range draining {
+		state, seen := s.drained[r]
+		if !seen {
+			state = drainState{since: now, next: now.Add(s.config.DrainAfter), wait: min(firstDrainLook, s.config.DrainAfter)}
+		}
+		if !now.Before(state.next) {
+			if s.finishOne(ctx, r) {
+				continue
+			}
+			state.next, state.wait = now.Add(state.wait), min(2*state.wait, maxDrainLook)
+		}
+		known[r] = state
+	}
+	s.drained = known
+}
+
+// finishOne deletes a draining route's row if nothing of it is left in Queen.
+// What fails is tried again at the next look.
+func (s *Store) finishOne(ctx context.Context, r bridge.Resource) bool {
+	left, err := s.left(ctx, r.Name)
+	if err != nil || left {
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("draining route not looked at", "route", r.Name, "error", err)
+		}
+		return false
+	}
+	s.mu.Lock()
+	one, found := s.rows[bridge.RuleKey(r)]
+	s.mu.Unlock()
+	if !found {
+		return true
+	}
+	if err := s.remove(ctx, one); err != nil {
+		return false // another process was faster, or Queen is away
+	}
+	s.log.Info("route drained and deleted", "route", r.Name)
+	return true
+}
+
+// left says that a route has retries or dead letters on their way. Depth counts
+// leased messages, too.
+func (s *Store) left(ctx context.Context, route string) (bool, error) {
+	timers, err := s.queen.CountTimers(ctx, bridge.RetryQueue(route), 1)
+	if err != nil || timers > 0 {
+		return true, err
+	}
+	for _, queue := range []string{bridge.RetryQueue(route), bridge.DeadQueue(route)} {
+		depth, err := s.queen.Depth(ctx, queue, route)
+		if errors.Is(err, queen.ErrNotFound) {
+			continue
+		}
+		if err != nil || depth > 0 {
+			return true, err
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,79 @@
+package rules
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/queenbridge/queenbridge/bridge"
+)
+
+// resolve replaces, in a document, references by what they stand for: sealed
+// secrets by the keyring, the others by the process's own resolver. What cannot
+// be resolved has the reason in its node.
+func (s *Store) resolve(of bridge.Resource, doc *bridge.Node, sealed map[string]string) {
+	opened := map[*bridge.Node]bool{}
+	bridge.VisitCredentials(of.Kind, doc, func(_ string, n *bridge.Node) {
+		id, isSealed := sealedID(n.Text)
+		if !isSealed {
+			return
+		}
+		opened[n] = true
+		n.Reference = n.Text
+		stored, known := sealed[id]
+		if !known {
+			n.Err = "refers to a sealed secret that this resource does not have: write the secret, or a reference such as ${env:NAME}"
+			return
+		}
+		text, err := s.keys.open(of, id, stored)
+		if err != nil {
+			n.Err = err.Error()
+			return
+		}
+		n.Text = text
+	})
+	doc.Walk("", func(_ string, n *bridge.Node) {
+		if n.Kind == bridge.NodeString && !opened[n] && strings.Contains(n.Text, "${") {
+			s.resolveText(n)
+		}
+	})
+}
+
+// ownVariables are the process's own credentials: a resource that could name
+// them could hand them to any target.
+var ownVariables = []string{"QUEENBRIDGE_ENCRYPTION_KEY", "QUEENBRIDGE_ADMIN_TOKEN", "QUEENBRIDGE_QUEEN_TOKEN", "QUEENBRIDGE_TOKEN"}
+
+func (s *Store) resolveText(n *bridge.Node) {
+	for _, name := range ownVariables {
+		if strings.Contains(n.Text, "${env:"+name+"}") {
+			n.Err = "may not refer to " + name + ": it is the bridge's own"
+			return
+		}
+	}
+	s.config.Resolve(n)
+}
+
+// scrub takes what references and secrets stand for out of a problem's text:
+// some problems show the value.
+func scrub(text string, resolved bridge.Node, kind bridge.Kind) string {
+	hide := func(value, shown string) {
+		const shortest = 3 // shorter ones would take letters out of words
+		if len(value) < shortest {
+			return
+		}
+		text = strings.ReplaceAll(text, value, shown)
+		if q := strconv.Quote(value); q != `"`+value+`"` {
+			text = strings.ReplaceAll(text, q, shown)
+		}
+	}
+	resolved.Walk("", func(_ string, n *bridge.Node) {
+		if n.Reference != "" && n.Err == "" {
+			hide(n.Text, n.Reference)
+		}
+	})
+	bridge.VisitCredentials(kind, &resolved, func(_ string, n *bridge.Node) {
+		if n.Reference == "" {
+			hide(n.Text, bridge.Hidden)
+		}
+	})
+	return text
+}

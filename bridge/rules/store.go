@@ -1,0 +1,215 @@
+package rules
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
+)
+
+// Queen is what the catalog needs of Queen; *queen.Client is one.
+type Queen interface {
+	KV(ctx context.Context, ops []queen.KVOp) ([]queen.KVResult, error)
+	CountTimers(ctx context.Context, queue string, limit int) (int, error)
+	Depth(ctx context.Context, queue, group string) (int, error)
+}
+
+var _ Queen = (*queen.Client)(nil)
+
+// Config makes a Store.
+type Config struct {
+	File  File
+	Queen Queen
+	// Keys seal literal secrets. The zero Keyring refuses them.
+	Keys Keyring
+	// Resolve replaces the references in the text of one node by what they
+	// stand for, as the configuration file's are; see bridge.Node. Nil leaves
+	// them as they are.
+	Resolve func(*bridge.Node)
+	// Logger defaults to discarding.
+	Logger *slog.Logger
+	// Metrics registers the catalog's metrics. Nil: they are kept to itself.
+	Metrics prometheus.Registerer
+	// Poll is the mean time between two looks at the stored resources.
+	// Defaults to 2 seconds, so that with jitter none is later than 3.
+	Poll time.Duration
+	// DrainAfter is how long a deleted route is kept at least, so that every
+	// process knows and no lease of its source is left. Defaults to 65
+	// seconds: the poll, and the longest lease.
+	DrainAfter time.Duration
+}
+
+// Defaults of Config.
+const (
+	defaultPoll       = 2 * time.Second
+	defaultDrainAfter = 65 * time.Second
+)
+
+// wholeEvery bounds how long an unchanged generation is believed: a restored
+// backup, or a hand in the KV, changes rows without it.
+const wholeEvery = time.Minute
+
+// Store is the live catalog. It is safe for concurrent use. See New and Run.
+type Store struct {
+	config  Config
+	queen   Queen
+	keys    Keyring
+	log     *slog.Logger
+	metrics *metrics
+	now     func() time.Time
+
+	// writing is held by who reads or writes rows; mu, after it, guards the
+	// state and is never held over a call.
+	writing sync.Mutex
+	wholeAt time.Time // when all rows were last read
+	drained map[bridge.Resource]drainState
+
+	mu          sync.Mutex
+	file        File
+	rows        map[string]stored
+	generation  int64
+	synced      time.Time
+	filters     map[string]filterCheck
+	subscribers []func(*Catalog)
+	reported    []string // problems that were logged
+	away        string   // why the rows could not be read last, "" where they were
+
+	catalog atomic.Pointer[Catalog]
+}
+
+// New makes a catalog of the file alone; Run adds what is stored.
+func New(c Config) *Store {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Resolve == nil {
+		c.Resolve = func(*bridge.Node) {}
+	}
+	if c.Poll <= 0 {
+		c.Poll = defaultPoll
+	}
+	if c.DrainAfter <= 0 {
+		c.DrainAfter = defaultDrainAfter
+	}
+	s := &Store{
+		config: c, queen: c.Queen, keys: c.Keys, log: c.Logger, metrics: newMetrics(c.Metrics), now: time.Now,
+		file: c.File, rows: map[string]stored{}, filters: map[string]filterCheck{},
+		drained: map[bridge.Resource]drainState{}, away: "not read yet",
+	}
+	s.catalog.Store(s.build(s.file, s.rows))
+	return s
+}
+
+// Catalog is the present state.
+func (s *Store) Catalog() *Catalog { return s.catalog.Load() }
+
+// Subscribe calls f with every later state, one after the other, before the
+// change that led to it is reported as made. f must not call the Store.
+func (s *Store) Subscribe(f func(*Catalog)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.subscribers = append(s.subscribers, f)
+}
+
+// SetFile replaces the file's part, and resolves the references of all
+// resources anew.
+func (s *Store) SetFile(file File) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.file = file
+	s.publish()
+}
+
+// publish builds the catalog of the present state and hands it out. mu is held.
+func (s *Store) publish() {
+	c := s.build(s.file, s.rows)
+	c.Generation, c.Synced = s.generation, s.synced
+	s.catalog.Store(c)
+	s.report(c)
+	for _, f := range s.subscribers {
+		f(c)
+	}
+}
+
+// report says once what is stored and not in use.
+func (s *Store) report(c *Catalog) {
+	s.metrics.observe(c)
+	problems := c.Problems()
+	if slices.Equal(problems, s.reported) {
+		return
+	}
+	s.reported = problems
+	if len(problems) > 0 {
+		s.log.Error("stored rules that are not in use", "problems", problems)
+		return
+	}
+	s.log.Info("every stored rule is in use")
+}
+
+// Notes says what an operator should know: what is stored and not in use, and
+// that the stored resources cannot be read. The catalog works all the same.
+func (s *Store) Notes() []string {
+	notes := s.Catalog().Problems()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away != "" {
+		notes = append(notes, "stored rules: "+s.away)
+	}
+	return notes
+}
+
+// Run follows the stored resources until ctx ends.
+func (s *Store) Run(ctx context.Context) error {
+	for {
+		s.follow(ctx)
+		wait := time.Duration(float64(s.config.Poll) * (0.75 + rand.Float64()/2)) //nolint:gosec // jitter
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// callTimeout bounds the calls of one look or one change.
+const callTimeout = 10 * time.Second
+
+// follow looks once.
+func (s *Store) follow(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	err := s.refresh(ctx)
+	s.noteAway(ctx, err)
+	if err == nil {
+		s.finishDrained(ctx)
+	}
+}
+
+// noteAway logs once that the stored resources cannot be read, and once that
+// they can again.
+func (s *Store) noteAway(ctx context.Context, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.away
+	s.away = ""
+	if err != nil {
+		s.away = "cannot be read from Queen: " + err.Error()
+	}
+	s.metrics.read(err)
+	switch {
+	case err != nil && ctx.Err() == nil && (was == "" || was == "not read yet"):
+		s.log.Error("stored rules cannot be read; running on with the last good ones", "error", err)
+	case err == nil && was != "" && was != "not read yet":
+		s.log.Info("stored rules can be read again")
+	}
+}

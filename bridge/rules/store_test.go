@@ -1,0 +1,278 @@
+package rules_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge/rules"
+)
+
+func TestWrittenResourceIsInUseAtOnceAndReadsAsWritten(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, newBroker(t), nil)
+	var seen []*rules.Catalog
+	s.Subscribe(func(c *rules.Catalog) { seen = append(seen, c) })
+	out := put(t, s, target, targetDoc)
+	if !out.Changed || out.Before != 0 || out.Entry.Version == 0 || out.Entry.By != "test" {
+		t.Errorf("Write = %+v", out)
+	}
+	if want := `{"name":"ci","http":{"url":"http://ci.example.com/hook","timeout":"60s"}}`; document(out.Entry) != want {
+		t.Errorf("document = %s, want %s", document(out.Entry), want)
+	}
+	if len(seen) == 0 || len(seen[len(seen)-1].Config.Targets) != 1 || seen[len(seen)-1].Config.Targets[0].HTTP.Timeout != time.Minute {
+		t.Errorf("subscriber saw %v", seen)
+	}
+}
+
+func TestAnotherReplicaAgreesWithinThreeSeconds(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	one, two := newStore(t, b, nil), running(t, newStore(t, b, nil))
+	put(t, one, target, targetDoc)
+	eventually(t, two, 3*time.Second, "the target", func(c *rules.Catalog) bool { return len(c.Config.Targets) == 1 })
+	if _, err := one.Delete(t.Context(), rules.Delete{Resource: target}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, two, 3*time.Second, "no target", func(c *rules.Catalog) bool { return len(c.Config.Targets) == 0 })
+}
+
+func TestWritingTheSameAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, newBroker(t), nil)
+	first := put(t, s, target, targetDoc)
+	reordered := `{"http":{"timeout":"60s","url":"http://ci.example.com/hook"},"name":"ci","concurrency":null}`
+	out, err := s.Write(t.Context(), rules.Write{Resource: target, Document: parse(t, reordered),
+		Precondition: rules.Precondition{Match: []int64{7}}}) // as after a lost answer
+	if err != nil || out.Changed || out.Entry.Version != first.Entry.Version {
+		t.Errorf("Write = %+v, %v, want version %d unchanged", out, err, first.Entry.Version)
+	}
+}
+
+func TestPreconditions(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, newBroker(t), nil)
+	v1 := put(t, s, target, targetDoc).Entry.Version
+	other := parse(t, `{"http":{"url":"http://other.example.com"}}`)
+	tests := []struct {
+		name string
+		w    rules.Write
+	}{
+		{"another version", rules.Write{Resource: target, Document: other, Precondition: rules.Precondition{Match: []int64{v1 + 1}}}},
+		{"must be absent", rules.Write{Resource: target, Document: other, Precondition: rules.Precondition{Absent: true}}},
+		{"must exist", rules.Write{Resource: bridge.Resource{Kind: bridge.KindTarget, Name: "new"}, Document: other, Precondition: rules.Precondition{Exists: true}}},
+	}
+	for _, tt := range tests {
+		if err := writeErr(t, s, tt.w); !is[*rules.PreconditionError](err) {
+			t.Errorf("%s: %v, want a precondition error", tt.name, err)
+		}
+	}
+	if _, err := s.Write(t.Context(), rules.Write{Resource: target, Document: other, Precondition: rules.Precondition{Match: []int64{v1}}}); err != nil {
+		t.Errorf("Write at the right version: %v", err)
+	}
+	if _, err := s.Delete(t.Context(), rules.Delete{Resource: target, Precondition: rules.Precondition{Match: []int64{v1}}}); !is[*rules.PreconditionError](err) {
+		t.Errorf("Delete of an old version = %v", err)
+	}
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+func TestOfRacingWritersOneWinsAndTheOtherIsTold(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	one, two := newStore(t, b, nil), newStore(t, b, nil)
+	v := put(t, one, target, targetDoc).Entry.Version
+	var wg sync.WaitGroup
+	errs := make([]error, 2)
+	for i, s := range []*rules.Store{one, two} {
+		doc := parse(t, `{"http":{"url":"http://`+string(rune('a'+i))+`.example.com"}}`)
+		wg.Go(func() {
+			_, errs[i] = s.Write(t.Context(), rules.Write{Resource: target, Document: doc, Precondition: rules.Precondition{Match: []int64{v}}})
+		})
+	}
+	wg.Wait()
+	if (errs[0] == nil) == (errs[1] == nil) || !is[*rules.PreconditionError](errors.Join(errs...)) {
+		t.Errorf("errors = %v, want one precondition error", errs)
+	}
+}
+
+// TestRacingChangesNeverContradictEachOther deletes a target on one replica
+// while a route to it is made on another: either may win, never both.
+func TestRacingChangesNeverContradictEachOther(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	for range 10 {
+		one, two := newStore(t, b, nil), newStore(t, b, nil)
+		put(t, one, target, targetDoc)
+		var wg sync.WaitGroup
+		var deleted, made error
+		wg.Go(func() { _, deleted = one.Delete(t.Context(), rules.Delete{Resource: target}) })
+		doc := parse(t, routeDoc)
+		wg.Go(func() { _, made = two.Write(t.Context(), rules.Write{Resource: route, Document: doc}) })
+		wg.Wait()
+		if (deleted == nil) == (made == nil) {
+			t.Fatalf("delete of the target: %v; route to it: %v", deleted, made)
+		}
+		third := newStore(t, b, func(c *rules.Config) { c.DrainAfter, c.Poll = time.Millisecond, time.Millisecond })
+		_, _ = third.Delete(t.Context(), rules.Delete{Resource: route}) // there may be none
+		running(t, third)
+		eventually(t, third, 10*time.Second, "no route", func(c *rules.Catalog) bool { return !c.Synced.IsZero() && len(c.Config.Routes) == 0 })
+	}
+}
+
+func TestLostAnswerOfAWriteIsFoundOut(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	s := newStore(t, b, nil)
+	lost := false
+	b.after = func(ops []queen.KVOp) error {
+		if ops[0].Op == "put" && !lost {
+			lost = true
+			return &queen.StatusError{Status: 502, Text: "lost"}
+		}
+		return nil
+	}
+	out := put(t, s, target, targetDoc)
+	if !lost || !out.Changed || out.Entry.Version == 0 {
+		t.Errorf("Write = %+v (lost: %t)", out, lost)
+	}
+	b.after = nil
+	put(t, s, target, `{"http":{"url":"http://second.example.com"}}`) // the generation is right
+}
+
+func TestInvalidWritesAreRefusedWithEveryProblem(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, newBroker(t), nil)
+	err := writeErr(t, s, rules.Write{Resource: route, Document: parse(t,
+		`{"queue":"github","target":"nowhere","retry":{"max_attempts":0},"filtr":"true","ordering":"none","concurrency":-1}`)})
+	invalid, ok := errors.AsType[*rules.InvalidError](err)
+	if !ok {
+		t.Fatalf("error = %v", err)
+	}
+	var paths []string
+	for _, p := range invalid.Problems {
+		paths = append(paths, p.Path)
+	}
+	got := strings.Join(paths, " ")
+	for _, want := range []string{"filtr", "target", "retry.max_attempts", "concurrency"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("paths = %q, want %s, too", got, want)
+		}
+	}
+	if _, ok := s.Catalog().Entry(route); ok {
+		t.Error("it was stored all the same")
+	}
+}
+
+func TestAChangeThatBreaksAnotherResourceIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, newBroker(t), nil)
+	put(t, s, target, targetDoc)
+	put(t, s, route, routeDoc)
+	other := bridge.Resource{Kind: bridge.KindRoute, Name: "audit"}
+	put(t, s, other, `{"queue":"github","target":"ci"}`)
+	err := writeErr(t, s, rules.Write{Resource: route, Document: parse(t, `{"queue":"github","target":"ci","group":"audit"}`)})
+	if !is[*rules.InvalidError](err) || !strings.Contains(err.Error(), "routes/audit.group: ") {
+		t.Errorf("error = %v, want a problem of routes/audit.group", err)
+	}
+}
+
+func TestFileOwnsItsNames(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	put(t, newStore(t, b, nil), target, targetDoc)
+	s := newStore(t, b, func(c *rules.Config) {
+		c.File = fileOf(t, `{"targets":[{"name":"ci","http":{"url":"http://file.example.com"}}]}`)
+	})
+	if err := writeErr(t, s, rules.Write{Resource: target, Document: parse(t, targetDoc)}); !errors.Is(err, rules.ErrManagedByFile) {
+		t.Errorf("Write = %v", err)
+	}
+	if _, err := s.Delete(t.Context(), rules.Delete{Resource: target}); !errors.Is(err, rules.ErrManagedByFile) {
+		t.Errorf("Delete = %v", err)
+	}
+	e, _ := s.Catalog().Entry(target)
+	if !e.File || len(e.Problems) == 0 || s.Catalog().Config.Targets[0].HTTP.URL != "http://file.example.com" {
+		t.Errorf("entry = %+v, want the file's, with a warning", e)
+	}
+	if out, err := s.Delete(t.Context(), rules.Delete{Resource: target, Stored: true}); err != nil || !out.Gone {
+		t.Errorf("Delete of the stored one = %+v, %v", out, err)
+	}
+	if e, _ := s.Catalog().Entry(target); len(e.Problems) > 0 || !e.File {
+		t.Errorf("entry = %+v", e)
+	}
+}
+
+func TestWhatIsNeededIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, newBroker(t), func(c *rules.Config) { c.DrainAfter = time.Hour })
+	queue := bridge.Resource{Kind: bridge.KindQueue, Name: "github"}
+	put(t, s, queue, `{"retention":"24h"}`)
+	put(t, s, target, targetDoc)
+	put(t, s, source, `{"scheme":"none"}`)
+	put(t, s, route, routeDoc)
+	for _, r := range []bridge.Resource{target, queue} {
+		if _, err := s.Delete(t.Context(), rules.Delete{Resource: r}); !is[*rules.InUseError](err) {
+			t.Errorf("Delete(%s) = %v", r, err)
+		}
+	}
+	if out, err := s.Delete(t.Context(), rules.Delete{Resource: source}); err != nil || !out.Gone {
+		t.Errorf("Delete(%s) = %+v, %v", source, out, err)
+	}
+	out, err := s.Delete(t.Context(), rules.Delete{Resource: route})
+	if err != nil || out.Gone || out.Entry.Draining.IsZero() {
+		t.Fatalf("Delete(%s) = %+v, %v, want it draining", route, out, err)
+	}
+	if !s.Catalog().Config.Routes[0].Draining {
+		t.Error("the route in use does not drain")
+	}
+	if _, err := s.Delete(t.Context(), rules.Delete{Resource: target}); !is[*rules.InUseError](err) {
+		t.Errorf("Delete of a draining route's target = %v", err)
+	}
+	if err := writeErr(t, s, rules.Write{Resource: route, Document: parse(t, routeDoc)}); !errors.Is(err, rules.ErrDraining) {
+		t.Errorf("Write of a draining route = %v", err)
+	}
+	if again, err := s.Delete(t.Context(), rules.Delete{Resource: route}); err != nil || again.Gone {
+		t.Errorf("second Delete = %+v, %v", again, err)
+	}
+}
+
+func TestDrainedRouteGoesOnceNothingOfItIsLeft(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	s := newStore(t, b, func(c *rules.Config) { c.DrainAfter, c.Poll = time.Millisecond, 20*time.Millisecond })
+	put(t, s, target, targetDoc)
+	put(t, s, route, routeDoc)
+	timer := queen.Timer{Queue: bridge.RetryQueue(route.Name), Key: "k", Partition: "0", Delay: time.Hour, TransactionID: "t", Payload: []byte(`1`)}
+	if _, err := b.Schedule(t.Context(), []queen.Timer{timer}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Delete(t.Context(), rules.Delete{Resource: route}); err != nil {
+		t.Fatal(err)
+	}
+	looks := 0
+	counted := make(chan struct{})
+	b.after = func(ops []queen.KVOp) error { // three looks with the timer pending
+		if ops[0].Op == "get" {
+			if looks++; looks == 3 {
+				close(counted)
+			}
+		}
+		return nil
+	}
+	running(t, s)
+	<-counted
+	if len(s.Catalog().Config.Routes) != 1 {
+		t.Fatal("the route went while a retry was waiting")
+	}
+	if _, err := b.CancelTimer(t.Context(), timer.Queue, timer.Key); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, s, 10*time.Second, "no route", func(c *rules.Catalog) bool { return len(c.Config.Routes) == 0 })
+}
