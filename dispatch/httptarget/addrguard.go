@@ -41,9 +41,6 @@ func newGuard(n bridge.Network) (*guard, error) {
 	default:
 		return nil, fmt.Errorf("network.profile must be internal or public, got %q", n.Profile)
 	}
-	if n.Proxy != "" {
-		return nil, errors.New("network.proxy is not built yet")
-	}
 	return g, nil
 }
 

@@ -99,7 +99,7 @@ func isTLS(err error) bool {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	return errors.As(err, &verify) || errors.As(err, &alert) || errors.As(err, &record) ||
-		errors.As(err, &authority) || errors.As(err, &host) ||
+		errors.As(err, &authority) || errors.As(err, &host) || errors.Is(err, errPin) ||
 		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
 }
 

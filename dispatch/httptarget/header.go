@@ -1,7 +1,6 @@
 package httptarget
 
 import (
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/textproto"
@@ -23,6 +22,9 @@ const (
 	headerTrace     = "Traceparent"
 	headerType      = "Content-Type"
 	headerAgent     = "User-Agent"
+	headerAuth      = "Authorization"
+	headerAccept    = "Accept-Encoding"
+	headerEncoding  = "Content-Encoding"
 )
 
 // dropped are headers of an event that are not passed on: those of the
@@ -31,15 +33,15 @@ const (
 var dropped = map[string]bool{
 	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Proxy-Authenticate": true,
 	"Proxy-Authorization": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
-	"Http2-Settings": true, "Host": true, "Content-Length": true, "Accept-Encoding": true, "Expect": true,
+	"Http2-Settings": true, "Host": true, "Content-Length": true, headerAccept: true, "Expect": true,
 	headerType: true, headerID: true, headerTimestamp: true, headerSignature: true,
 	headerAttempt: true, headerQueue: true, headerPartition: true,
 }
 
 // requestHeader is the header of one attempt.
-func (s *Sender) requestHeader(r *bridge.Request) http.Header {
-	h := make(http.Header, len(r.Headers)+len(s.headers)+9)
-	values := make([]string, 0, len(r.Headers)+9) // one array for all
+func (s *Sender) requestHeader(r *bridge.Request, bearer string) http.Header {
+	h := make(http.Header, len(r.Headers)+len(s.headers)+11)
+	values := make([]string, 0, len(r.Headers)+11) // one array for all
 	set := func(name, value string) {
 		values = append(values, value)
 		h[name] = values[len(values)-1 : len(values) : len(values)]
@@ -54,8 +56,12 @@ func (s *Sender) requestHeader(r *bridge.Request) http.Header {
 	if r.Traceparent != "" && validValue(r.Traceparent) {
 		set(headerTrace, r.Traceparent)
 	}
+	set(headerAccept, "identity") // RFC 9110 §12.5.3: without it any coding will do
 	for name, values := range s.headers {
 		h[name] = values
+	}
+	if bearer != "" {
+		set(headerAuth, "Bearer "+bearer)
 	}
 	now := s.now()
 	set(headerID, r.DeliveryID)
@@ -94,31 +100,15 @@ func targetHeaders(t bridge.Target) (http.Header, error) {
 		}
 		h.Set(name, value)
 	}
-	name, value, err := credential(t.Auth)
-	if err != nil || name == "" {
-		return h, err
+	name, value := constantCredential(t.Auth)
+	if name == "" {
+		return h, nil
 	}
 	if !validName(name) || !validValue(value) {
 		return nil, fmt.Errorf("auth: the %s header cannot carry this credential", name)
 	}
 	h.Set(name, value)
 	return h, nil
-}
-
-// credential is the header that authenticates a call; no name: none.
-func credential(a bridge.Auth) (name, value string, err error) {
-	switch a.Type {
-	case "", "none":
-		return "", "", nil
-	case "basic":
-		pair := a.Username + ":" + a.Password.Reveal()
-		return "Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(pair)), nil
-	case "bearer":
-		return "Authorization", "Bearer " + a.Token.Reveal(), nil
-	case "api_key":
-		return a.Header, a.Value.Reveal(), nil
-	}
-	return "", "", fmt.Errorf("auth.type %s is not built yet", a.Type)
 }
 
 // asciiValue is s as a header value: percent-encoded unless it is printable

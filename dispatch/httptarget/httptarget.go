@@ -2,10 +2,13 @@ package httptarget
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -15,16 +18,20 @@ import (
 	"github.com/queenbridge/queenbridge/signing"
 )
 
-// maxAnswer bounds what is read of an answer's body, in bytes; a connection
-// with more to read is closed.
-const maxAnswer = 64 << 10
-
 // Options are what a Sender needs besides its target.
 type Options struct {
 	// UserAgent is sent where the event has none. Empty means "queenbridge".
 	UserAgent string
 	// Now tells the time of webhook-timestamp. Nil means time.Now.
 	Now func() time.Time
+	// SigV4 makes the signer of an auth of type sigv4; the package that knows
+	// AWS offers one. Nil: New refuses such a target.
+	SigV4 func(bridge.Auth) (RequestSigner, error)
+	// Resolver looks up host names. Nil means net.DefaultResolver.
+	Resolver *net.Resolver
+	// Logger is told when the TLS files of a target cannot be read again. Nil
+	// means nobody is.
+	Logger *slog.Logger
 }
 
 // Sender calls one HTTP target. Safe for concurrent use.
@@ -35,14 +42,18 @@ type Sender struct {
 	headers   http.Header // of the target, credential included: they replace the event's
 	userAgent string
 	signer    *signing.Signer // nil: unsigned
-	transport *http.Transport
 	now       func() time.Time
+
+	connections *connections
+	tokens      *tokens       // nil: the credential, if any, never changes
+	sigv4       RequestSigner // nil: not signed by AWS's rules
 }
 
 var _ dispatch.Sender = (*Sender)(nil)
 
-// New makes the Sender of a target that has HTTP set. It dials nobody. The
-// error says which field is wrong, never a secret.
+// New makes the Sender of a target that has HTTP set. It reads the files of
+// its tls, and dials nobody. The error says which field is wrong, never a
+// secret.
 func New(t bridge.Target, o Options) (*Sender, error) {
 	if t.HTTP == nil {
 		return nil, errors.New("http is required")
@@ -52,14 +63,8 @@ func New(t bridge.Target, o Options) (*Sender, error) {
 		return nil, err
 	}
 	s := &Sender{
-		url: u, method: t.HTTP.Method, timeout: t.HTTP.Timeout,
-		userAgent: o.UserAgent, now: o.Now,
-	}
-	if s.method == "" {
-		s.method = http.MethodPost
-	}
-	if s.userAgent == "" {
-		s.userAgent = "queenbridge"
+		url: u, method: cmp.Or(t.HTTP.Method, http.MethodPost), timeout: t.HTTP.Timeout,
+		userAgent: cmp.Or(o.UserAgent, "queenbridge"), now: o.Now,
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -70,12 +75,31 @@ func New(t bridge.Target, o Options) (*Sender, error) {
 	if s.signer, err = newSigner(t.Signing); err != nil {
 		return nil, err
 	}
-	guard, err := newGuard(t.Network)
+	if s.connections, err = connectionsOf(t, o, s.now); err != nil {
+		return nil, err
+	}
+	if err := s.setAuth(t.Auth, o); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// connectionsOf reads how a target is reached.
+func connectionsOf(t bridge.Target, o Options, now func() time.Time) (*connections, error) {
+	network, err := newNetwork(t.Network, o.Resolver)
 	if err != nil {
 		return nil, err
 	}
-	s.transport = newTransport(guard, t.Concurrency)
-	return s, nil
+	trust, err := newTrust(t.TLS)
+	if err != nil {
+		return nil, err
+	}
+	log := o.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	log = log.With("target", t.Name)
+	return newConnections(&connections{network: network, trust: trust, concurrency: t.Concurrency, now: now, log: log})
 }
 
 func parseURL(raw string) (*url.URL, error) {
@@ -95,11 +119,7 @@ func newSigner(s bridge.TargetSigning) (*signing.Signer, error) {
 	for i, secret := range s.Secrets {
 		secrets[i] = secret.Reveal()
 	}
-	scheme := s.Scheme
-	if scheme == "" {
-		scheme = "v1"
-	}
-	signer, err := signing.NewSigner(scheme, secrets)
+	signer, err := signing.NewSigner(cmp.Or(s.Scheme, bridge.SigningV1), secrets)
 	if err != nil {
 		return nil, fmt.Errorf("signing: %w", err)
 	}
@@ -118,9 +138,9 @@ func (s *Sender) Send(ctx context.Context, r *bridge.Request) bridge.Response {
 		}
 	}
 	begun := time.Now()
-	resp, again := s.once(ctx, r)
+	resp, again := s.authorized(ctx, r)
 	if again && time.Since(begun) < quickRetry/2 && pause(ctx, quickRetry/4) {
-		resp, _ = s.once(ctx, r)
+		resp, _ = s.authorized(ctx, r)
 	}
 	resp.Elapsed = time.Since(begun)
 	return resp
@@ -140,27 +160,33 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// once makes one request. again says that nothing was sent and another try may
-// help.
-func (s *Sender) once(ctx context.Context, r *bridge.Request) (resp bridge.Response, again bool) {
+// exchange makes one request. again says that nothing was sent and another try
+// may help.
+func (s *Sender) exchange(ctx context.Context, r *bridge.Request, bearer string) (resp bridge.Response, again bool) {
 	var p progress
-	answer, err := s.transport.RoundTrip(s.request(p.watch(ctx, s.url.Scheme == "https"), r))
+	req := s.request(p.watch(ctx, s.url.Scheme == "https"), r, bearer)
+	if s.sigv4 != nil {
+		if err := s.sigv4.Sign(ctx, req, r.Body, s.now()); err != nil {
+			return bridge.Response{Err: fmt.Errorf("sign the request for auth: %w", err), Class: bridge.FailureConnect}, false
+		}
+	}
+	answer, err := s.connections.transport().RoundTrip(req)
 	if err != nil {
 		resp = p.failure(ctx, err)
 		return resp, !resp.Sent && retriable(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	resp = bridge.Response{Status: answer.StatusCode, Header: answer.Header, Sent: true}
-	resp.Body, resp.Truncated = readAnswer(answer.Body)
+	readAnswer(&resp, answer, r.Capture)
 	return resp, false
 }
 
 // request is one attempt. It is built by hand: without GetBody net/http cannot
 // send it a second time by itself, as it does with an Idempotency-Key or a
 // method it takes for idempotent (measured).
-func (s *Sender) request(ctx context.Context, r *bridge.Request) *http.Request {
+func (s *Sender) request(ctx context.Context, r *bridge.Request, bearer string) *http.Request {
 	req := &http.Request{
-		Method: s.method, URL: s.url, Host: s.url.Host, Header: s.requestHeader(r),
+		Method: s.method, URL: s.url, Host: s.url.Host, Header: s.requestHeader(r, bearer),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		// Never http.NoBody: that is sent again, too.
 		Body: io.NopCloser(bytes.NewReader(r.Body)), ContentLength: int64(len(r.Body)),
@@ -168,15 +194,5 @@ func (s *Sender) request(ctx context.Context, r *bridge.Request) *http.Request {
 	return req.WithContext(ctx)
 }
 
-// readAnswer reads at most maxAnswer bytes. A cut or dripping body takes
-// nothing from the status, which is known.
-func readAnswer(body io.Reader) (head []byte, truncated bool) {
-	head, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
-	if len(head) > maxAnswer {
-		return head[:maxAnswer], true
-	}
-	return head, err != nil
-}
-
 // Close drops idle connections. Calls under way are not disturbed.
-func (s *Sender) Close() { s.transport.CloseIdleConnections() }
+func (s *Sender) Close() { s.connections.close() }

@@ -3,11 +3,14 @@ package httptarget_test
 import (
 	"context"
 	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -37,6 +40,10 @@ func TestSender(t *testing.T) {
 			}
 			w.WriteHeader(a.Status)
 			_, _ = w.Write(a.Body)
+			if a.Cut {
+				_ = http.NewResponseController(w).Flush()
+				panic(http.ErrAbortHandler)
+			}
 		}), nil)
 	})
 }
@@ -57,6 +64,21 @@ func closedPort(t *testing.T) string {
 	}
 	_ = l.Close()
 	return l.Addr().String()
+}
+
+// trusting makes a target believe a server's certificate.
+func trusting(t *testing.T, server *httptest.Server) func(*bridge.Target) {
+	t.Helper()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	writeCertificate(t, ca, server.Certificate().Raw)
+	return func(t *bridge.Target) { t.TLS.CA = ca }
+}
+
+func writeCertificate(t *testing.T, path string, der []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // newSender makes a Sender; change edits the target first.
@@ -117,7 +139,7 @@ func TestSendsTheEventsHeadersAndItsOwn(t *testing.T) {
 		{Name: "x-twice", Value: "b"}, {Name: "x-twice", Value: "a"},
 		{Name: "user-agent", Value: "GitHub-Hookshot/044aadd"},
 		{Name: "webhook-id", Value: "msg_provider"}, {Name: "webhook-signature", Value: "v1,provider"},
-		{Name: "idempotency-key", Value: "k"},
+		{Name: "idempotency-key", Value: "k"}, {Name: "tracestate", Value: "congo=t61rcWkgMzE"},
 		{Name: "connection", Value: "x-gone"}, {Name: "transfer-encoding", Value: "chunked"},
 		{Name: "host", Value: "evil.example"}, {Name: "content-length", Value: "99"}, {Name: "accept-encoding", Value: "br"},
 		{Name: "expect", Value: "100-continue"}, {Name: "bad name", Value: "x"}, {Name: "x-bad-value", Value: "a\r\nb: c"},
@@ -136,7 +158,8 @@ func TestSendsTheEventsHeadersAndItsOwn(t *testing.T) {
 		"Content-Type": {"application/json; charset=UTF-8"}, "Content-Length": {"8"},
 		"X-Team": {"ci"}, "Authorization": {"Bearer s3cret"},
 		"Webhook-Id": {"dlv_abc"}, "Queen-Attempt": {"3"}, "Queen-Queue": {"github"}, "Queen-Partition": {"octo/repo"},
-		"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+		"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "Tracestate": {"congo=t61rcWkgMzE"},
+		"Accept-Encoding": {"identity"},
 	}
 	if diff := cmp.Diff(want, req.Header); diff != "" {
 		t.Errorf("the function's headers (-want +got):\n%s", diff)
@@ -154,7 +177,7 @@ func TestNoContentTypeIsInventedAndTheAgentIsOurs(t *testing.T) {
 	send(t, newSender(t, url, nil), r)
 	req, _ := got()
 	for name, want := range map[string][]string{
-		"Content-Type": nil, "Traceparent": nil, "Accept-Encoding": nil,
+		"Content-Type": nil, "Traceparent": nil,
 		"User-Agent": {"queenbridge/test"}, "Queen-Partition": {"gr%C3%B6%C3%9Fe%2F1"},
 	} {
 		if diff := cmp.Diff(want, req.Header[name]); diff != "" {
@@ -251,8 +274,8 @@ func TestDrippingBodyEndsAtTheDeadline(t *testing.T) {
 	s := newSender(t, url, func(t *bridge.Target) { t.HTTP.Timeout = 200 * time.Millisecond })
 	begun := time.Now()
 	resp := s.Send(t.Context(), request())
-	if resp.Status != 200 || !resp.Truncated || resp.Err != nil {
-		t.Errorf("Send = %d, truncated %v, %v; want a cut 200", resp.Status, resp.Truncated, resp.Err)
+	if resp.Status != 200 || !resp.Cut || resp.Truncated || resp.Err != nil {
+		t.Errorf("Send = %d, cut %v, truncated %v, %v; want a cut 200", resp.Status, resp.Cut, resp.Truncated, resp.Err)
 	}
 	if took := time.Since(begun); took > 3*time.Second {
 		t.Errorf("Send took %v with a timeout of 200ms", took)
@@ -370,8 +393,7 @@ func TestHTTP2IsSpoken(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	s := newSender(t, server.URL, nil)
-	httptarget.Trust(s, server.Certificate())
+	s := newSender(t, server.URL, trusting(t, server))
 	if resp := send(t, s, request()); resp.Status != 200 {
 		t.Errorf("Send = %d, %v; want HTTP/2", resp.Status, resp.Err)
 	}
@@ -383,8 +405,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 	server.TLS = &tls.Config{MaxVersion: tls.VersionTLS11} //nolint:gosec // that is the point
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	s := newSender(t, server.URL, nil)
-	httptarget.Trust(s, server.Certificate())
+	s := newSender(t, server.URL, trusting(t, server))
 	if resp := send(t, s, request()); resp.Class != bridge.FailureTLS || resp.Sent {
 		t.Errorf("Send = %d, class %q, sent %v", resp.Status, resp.Class, resp.Sent)
 	}
@@ -402,7 +423,7 @@ func TestWrongTargets(t *testing.T) {
 		{"ftp", func(t *bridge.Target) { t.HTTP.URL = "ftp://example.com/" }},
 		{"bad header", func(t *bridge.Target) { t.HTTP.Headers = map[string]string{"a b": "x"} }},
 		{"bad credential", func(t *bridge.Target) { t.Auth = bridge.Auth{Type: "bearer", Token: "s3cret\n"} }},
-		{"auth to come", func(t *bridge.Target) { t.Auth.Type = "oauth2" }},
+		{"unknown auth", func(t *bridge.Target) { t.Auth.Type = "kerberos" }},
 		{"bad secret", func(t *bridge.Target) { t.Signing.Secrets = []bridge.Secret{"whsec_s3cret!"} }},
 		{"bad profile", func(t *bridge.Target) { t.Network.Profile = "open" }},
 		{"bad CIDR", func(t *bridge.Target) { t.Network.Allow = []string{"10.0.0.1"} }},

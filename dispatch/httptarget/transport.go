@@ -3,10 +3,15 @@ package httptarget
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
+
+	"github.com/queenbridge/queenbridge/bridge"
 )
 
 // Bounds of connections (dispatch.md §5). The attempt's deadline covers all of
@@ -18,29 +23,108 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// newTransport is a target's own: a slow target shares no connections, and no
-// limit of connections, with another.
-func newTransport(g *guard, concurrency int) *http.Transport {
-	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second, ControlContext: g.control}
-	return &http.Transport{
-		Proxy: nil, // a proxy would dial for us, past the guard
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return &countedConn{Conn: conn}, nil
-		},
+// network is how connections of a target are made: checked by its guard, and
+// through its proxy where it has one.
+type network struct {
+	dialer *net.Dialer
+	proxy  *url.URL // nil: none
+	secure bool     // TLS towards the proxy
+}
+
+// newNetwork reads a target's network settings.
+func newNetwork(n bridge.Network, resolver *net.Resolver) (*network, error) {
+	guard, err := newGuard(n)
+	if err != nil {
+		return nil, err
+	}
+	made := &network{dialer: &net.Dialer{
+		Timeout: dialTimeout, KeepAlive: 15 * time.Second, Resolver: resolver, ControlContext: guard.control,
+	}}
+	if n.Proxy == "" {
+		return made, nil // never one of the environment: a proxy dials for us, past the guard
+	}
+	u, err := url.Parse(n.Proxy)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("network.proxy must be an http or https URL without user and password")
+	}
+	made.proxy, made.secure = u, u.Scheme == "https"
+	return made, nil
+}
+
+// transport makes a target's own: a slow target shares no connections, and no
+// limit of connections, with another. trust is what TLS towards the target
+// uses, others what TLS towards an https proxy does.
+func (n *network) transport(trust, others *tls.Config, concurrency int) *http.Transport {
+	t := &http.Transport{
+		DialContext:            n.dial(others),
 		TLSHandshakeTimeout:    tlsTimeout,
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSClientConfig:        trust,
 		ForceAttemptHTTP2:      true, // a DialContext of one's own turns it off (measured)
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
 		MaxIdleConns:           0,
 		MaxIdleConnsPerHost:    max(concurrency, 2),
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
-		DisableCompression:     true, // the answer is kept as it comes, and its size is its size
+		DisableCompression:     true, // what was asked for, and what is decoded, is decided here
 	}
+	if n.proxy != nil {
+		// TLS towards the proxy is made by dial: the transport would use the
+		// target's client certificate and pins for it.
+		plain := url.URL{Scheme: "http", Host: n.proxyAddr()}
+		t.Proxy = http.ProxyURL(&plain)
+		t.OnProxyConnectResponse = tunnelled
+	}
+	return t
+}
+
+// tunnelled reads a proxy's answer to CONNECT.
+func tunnelled(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the proxy answered %d to CONNECT", resp.StatusCode)
+	}
+	return nil
+}
+
+// proxyAddr is where the proxy listens, with its port.
+func (n *network) proxyAddr() string {
+	port := n.proxy.Port()
+	switch {
+	case port != "":
+	case n.secure:
+		port = "443"
+	default:
+		port = "80"
+	}
+	return net.JoinHostPort(n.proxy.Hostname(), port)
+}
+
+func (n *network) dial(others *tls.Config) func(ctx context.Context, kind, addr string) (net.Conn, error) {
+	return func(ctx context.Context, kind, addr string) (net.Conn, error) {
+		conn, err := n.dialer.DialContext(ctx, kind, addr)
+		if err != nil {
+			return nil, err
+		}
+		if n.secure {
+			if conn, err = n.handshake(ctx, conn, others); err != nil {
+				return nil, err
+			}
+		}
+		return &countedConn{Conn: conn}, nil
+	}
+}
+
+// handshake makes TLS with the proxy.
+func (n *network) handshake(ctx context.Context, conn net.Conn, others *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
+	defer cancel()
+	config := others.Clone()
+	config.ServerName = n.proxy.Hostname()
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("TLS with network.proxy: %w", err)
+	}
+	return secure, nil
 }
 
 // countedConn counts what is written, so that it is known whether a failed

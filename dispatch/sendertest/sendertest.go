@@ -25,6 +25,8 @@ type Answer struct {
 	Body   []byte
 	// Drop cuts the connection instead of answering.
 	Drop bool
+	// Cut cuts the connection after Body, where more of it was promised.
+	Cut bool
 }
 
 // Maker starts fn and returns a Sender that calls it, both gone when the test
@@ -40,6 +42,9 @@ func Run(t *testing.T, makeSender Maker) {
 		{"every answer is a response", everyAnswer},
 		{"the body arrives byte for byte", exactBody},
 		{"a large answer is cut", largeAnswer},
+		{"a captured answer is whole", captured},
+		{"a captured answer has at most as many bytes as asked for", capturedInPart},
+		{"an answer that ended too soon is told from a whole one", cut},
 		{"an unreachable function is an unsent failure", unreachable},
 		{"a cut connection is a sent failure, called once", dropped},
 		{"the deadline of the context ends the call", deadline},
@@ -107,6 +112,56 @@ func largeAnswer(t *testing.T, makeSender Maker) {
 	resp := s.Send(within(t, 10*time.Second), request(`{}`))
 	if resp.Status != 200 || !resp.Truncated || len(resp.Body) > 1<<20 {
 		t.Errorf("Send = %d, %d bytes, truncated %v, %v; want 200 and a cut body", resp.Status, len(resp.Body), resp.Truncated, resp.Err)
+	}
+}
+
+// captured asks for more than what is read of an answer nobody needs.
+func captured(t *testing.T, makeSender Maker) {
+	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	s := makeSender(t, func(context.Context, []byte) Answer { return Answer{Status: 200, Body: large} })
+	for _, capture := range []int64{int64(len(large)), int64(len(large)) + 1, 16 << 20} {
+		r := request(`{}`)
+		r.Capture = capture
+		resp := s.Send(within(t, 10*time.Second), r)
+		if resp.Status != 200 || resp.Truncated || resp.Cut || !bytes.Equal(resp.Body, large) {
+			t.Errorf("Send with Capture %d = %d, %d bytes, truncated %v, cut %v, %v; want all %d bytes",
+				capture, resp.Status, len(resp.Body), resp.Truncated, resp.Cut, resp.Err, len(large))
+		}
+	}
+}
+
+func capturedInPart(t *testing.T, makeSender Maker) {
+	s := makeSender(t, func(context.Context, []byte) Answer { return Answer{Status: 200, Body: []byte("0123456789")} })
+	for _, capture := range []int64{1, 9} {
+		r := request(`{}`)
+		r.Capture = capture
+		resp := s.Send(within(t, 10*time.Second), r)
+		if resp.Status != 200 || !resp.Truncated || resp.Cut || string(resp.Body) != "0123456789"[:capture] {
+			t.Errorf("Send with Capture %d = %d, %q, truncated %v, cut %v, %v", capture, resp.Status, resp.Body, resp.Truncated, resp.Cut, resp.Err)
+		}
+	}
+}
+
+// cut allows a Sender that cannot tell the status of such an answer to report
+// a failure: the function may have run.
+func cut(t *testing.T, makeSender Maker) {
+	var calls atomic.Int32
+	s := makeSender(t, func(context.Context, []byte) Answer {
+		calls.Add(1)
+		return Answer{Status: 200, Body: []byte(`{"half":`), Cut: true}
+	})
+	for _, capture := range []int64{0, 1 << 20} {
+		calls.Store(0)
+		r := request(`{}`)
+		r.Capture = capture
+		resp := s.Send(within(t, 10*time.Second), r)
+		failed := resp.Err != nil && resp.Sent && resp.Class != ""
+		if failed == (resp.Status == 200 && resp.Cut) {
+			t.Errorf("Send with Capture %d = %d, cut %v, sent %v, %v; want the status with Cut, or a sent failure", capture, resp.Status, resp.Cut, resp.Sent, resp.Err)
+		}
+		if n := calls.Load(); n != 1 {
+			t.Errorf("the function was called %d times, want once", n)
+		}
 	}
 }
 
