@@ -131,9 +131,10 @@ func (c checklist) address(field, addr string) {
 // isLoopback says that only this machine reaches addr.
 func isLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
+	return err == nil && isLoopbackHost(host)
+}
+
+func isLoopbackHost(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }

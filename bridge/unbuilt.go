@@ -1,9 +1,7 @@
 package bridge
 
 import (
-	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 )
 
@@ -18,17 +16,8 @@ var (
 	}
 	unbuiltTarget = []feature{
 		{"lambda", "Lambda targets are"},
-		{"tls.ca", "TLS options of targets are"},
-		{"tls.cert", "TLS options of targets are"},
-		{"tls.key", "TLS options of targets are"},
-		{"tls.pins", "TLS options of targets are"},
-		{"network.proxy", "proxies are"},
 		{"rate.shared", "rate limits are"},
 	}
-	// unbuiltAuth are the fields of the auth types not in builtAuth.
-	unbuiltAuth = []string{"token_url", "client_id", "client_secret", "scopes", "audience",
-		"token_file", "command", "service", "region", "assume_role"}
-	builtAuth    = []string{AuthNone, AuthBasic, AuthBearer, AuthAPIKey}
 	unbuiltRoute = []feature{
 		{"pattern", "patterns are"},
 		{"batch.size", "batches are"},
@@ -56,7 +45,6 @@ func (c Config) Unbuilt() []Problem {
 		decodeDefaults(&standard)
 		at := root.below("targets[%d]", i)
 		at.unbuilt(unbuiltTarget, t, standard)
-		at.unbuiltAuth(t.Auth)
 	}
 	for i, r := range c.Routes {
 		var standard Route
@@ -84,20 +72,6 @@ func (c checklist) unbuilt(features []feature, got, standard any) {
 
 func (c checklist) notBuilt(field, what string) {
 	c.fail(field, "%s not built yet in this version", what)
-}
-
-// unbuiltAuth refuses auth types, and once a type is built the fields of the
-// others.
-func (c checklist) unbuiltAuth(a Auth) {
-	if slices.Contains(authTypes, a.Type) && !slices.Contains(builtAuth, a.Type) {
-		c.notBuilt("auth.type", fmt.Sprintf("auth type %s is", a.Type))
-		return
-	}
-	for _, field := range unbuiltAuth {
-		if !sameValue(fieldAt(reflect.ValueOf(a), field), fieldAt(reflect.ValueOf(Auth{}), field)) {
-			c.notBuilt("auth."+field, "the auth type it belongs to is")
-		}
-	}
 }
 
 // fieldAt is the field at a dotted path of json names.

@@ -1,8 +1,11 @@
 package bridge
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"maps"
 	"net/textproto"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -35,11 +38,8 @@ func (t Target) check(k checklist) {
 	t.Auth.check(k.below("auth"))
 	t.Signing.check(k.below("signing"))
 	t.TLS.check(k.below("tls"))
-	k.word("network.profile", t.Network.Profile, profiles)
-	k.cidrs("network.allow", t.Network.Allow)
-	if t.Network.Proxy != "" {
-		k.webURL("network.proxy", t.Network.Proxy)
-	}
+	t.checkPlain(k)
+	t.Network.check(k.below("network"))
 	k.between("concurrency", t.Concurrency, 1, maxConcurrency)
 	k.rate("rate", t.Rate.PerSecond, t.Rate.Burst)
 	k.when(t.Rate.Shared && t.Rate.PerSecond == 0, "rate.shared", "has no effect without rate.per_second")
@@ -61,11 +61,22 @@ func (h HTTPTarget) check(k checklist, auth Auth) {
 			k.fail(field, "must be a header name, got %q", name)
 		case slices.Contains(ownHeaders, canonical):
 			k.fail(field, "is set by the bridge on every call: remove it")
-		case canonical == "Authorization" && (auth.Type == AuthBasic || auth.Type == AuthBearer):
+		case canonical == auth.headerName():
 			k.fail(field, "is set by auth type %s: remove one", auth.Type)
 		}
 		k.when(strings.ContainsFunc(h.Headers[name], isControl), field, "must not hold control characters")
 	}
+}
+
+// headerName is the header that carries the credential; "" for none.
+func (a Auth) headerName() string {
+	switch a.Type {
+	case AuthNone:
+		return ""
+	case AuthAPIKey:
+		return textproto.CanonicalMIMEHeaderKey(a.Header)
+	}
+	return "Authorization"
 }
 
 // ownHeaders frame a call or identify its delivery; a constant cannot replace
@@ -99,7 +110,39 @@ func (s TargetSigning) check(k checklist) {
 }
 
 func (t TargetTLS) check(k checklist) {
-	k.when((t.Cert == "") != (t.Key == ""), "", "needs both cert and key")
+	k.when(t.Cert != "" && t.Key == "", "cert", "needs tls.key, too")
+	k.when(t.Key != "" && t.Cert == "", "key", "needs tls.cert, too")
+	for i, pin := range t.Pins {
+		raw, err := base64.StdEncoding.DecodeString(pin)
+		k.when(err != nil || len(raw) != sha256.Size, atIndex("pins", i),
+			"must be the base64 of the SHA-256 of the server's public key (44 characters, %s), got %q", pinHint, cutText(pin, 100))
+	}
+}
+
+// pinHint is how to make a pin.
+const pinHint = "openssl x509 -pubkey -noout -in cert.pem | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64"
+
+// checkPlain refuses TLS for a target that is called without it: who pins a
+// key does not expect events to travel in clear. tls.ca may be the token
+// URL's, or the proxy's.
+func (t Target) checkPlain(k checklist) {
+	if t.HTTP == nil || !strings.HasPrefix(strings.ToLower(t.HTTP.URL), "http://") {
+		return
+	}
+	k.when(len(t.TLS.Pins) > 0, "tls.pins", "needs an http.url that begins with https://")
+	k.when(t.TLS.Cert != "" && t.TLS.Key != "", "tls.cert", "needs an http.url that begins with https://")
+	k.when(t.TLS.CA != "" && t.Auth.TokenURL == "" && !isHTTPS(t.Network.Proxy), "tls.ca", "needs an http.url that begins with https://")
+}
+
+func (n Network) check(k checklist) {
+	k.word("profile", n.Profile, profiles)
+	k.cidrs("allow", n.Allow)
+	if n.Proxy == "" {
+		return
+	}
+	k.webURL("proxy", n.Proxy)
+	u, err := url.Parse(n.Proxy)
+	k.when(err == nil && u.User == nil && (strings.Trim(u.Path, "/") != "" || u.RawQuery != ""), "proxy", "must be a host and port only, such as http://proxy.internal:3128")
 }
 
 func (b Breaker) check(k checklist) {

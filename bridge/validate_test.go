@@ -1,6 +1,7 @@
 package bridge_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -118,16 +119,36 @@ func TestValidate(t *testing.T) {
 		{"targets[0].auth", `{"type": "bearer"}`, `targets[0].auth.token: is required by auth type bearer`},
 		{"targets[0].auth", `{"type": "api_key", "header": "a b", "value": "v"}`, `targets[0].auth.header: must be a header name, got "a b"`},
 		{"targets[0].auth", `{"type": "oidc"}`, `targets[0].auth.token_file: auth type oidc needs exactly one of token_file and command`},
+		{"targets[0].auth", `{"type": "basic", "username": "a:b"}`, `targets[0].auth.username: must not hold a colon: it ends the username`},
+		{"targets[0].auth", `{"type": "bearer", "token": "t\n"}`, `targets[0].auth.token: must not hold control characters such as a line break`},
+		{"targets[0].auth", `{"type": "api_key", "header": "host", "value": "v"}`, `targets[0].auth.header: "host" is set by the bridge on every call: choose another header`},
+		{"targets[0].auth", `{"type": "oidc", "token_file": "t"}`, ""},
+		{"targets[0].auth", `{"type": "oidc", "command": ["gcloud", "auth", "print-identity-token"]}`, ""},
+		{"targets[0].auth", `{"type": "oidc", "command": [""]}`, `targets[0].auth.command: must begin with the program to run`},
+		{"targets[0].auth", `{"type": "oidc", "token_file": "t", "command": ["c"]}`, `targets[0].auth.token_file: auth type oidc needs exactly one of token_file and command`},
+		{"targets[0].auth", `{"type": "sigv4", "service": "lambda"}`, ""},
+		{"targets[0].auth", `{"type": "sigv4"}`, `targets[0].auth.service: is required by auth type sigv4`},
+		{"targets[0].auth", `{"type": "sigv4", "service": "lambda", "assume_role": "r"}`, `targets[0].auth.assume_role: must be the ARN of a role, got "r"`},
+		{"targets[0].auth", oauth2("https://id.example.com/token", `"a", "b:c/d"`), ""},
+		{"targets[0].auth", oauth2("http://127.0.0.1:9000/token", ""), ""},
+		{"targets[0].auth", oauth2("http://id.example.com/token", ""), `targets[0].auth.token_url: must begin with https://: the client secret would travel in clear (RFC 6749 §3.2)`},
+		{"targets[0].auth", oauth2("https://u:s3cret@id.example.com/token", ""), `targets[0].auth.token_url: must not hold a user or password`},
+		{"targets[0].auth", oauth2("", ""), `targets[0].auth.token_url: is required by auth type oauth2`},
+		{"targets[0].auth", oauth2("https://id.example.com/token", `"a b"`), `targets[0].auth.scopes[0]: must be one scope, without spaces, got "a b"`},
 		{"targets[0].signing", `{"scheme": "v2"}`, `targets[0].signing.scheme: must be v1 or v1a, got "v2" (did you mean "v1"?)`},
 		{"targets[0].network", `{"profile": "lan"}`, `targets[0].network.profile: must be internal or public, got "lan"`},
 		{"targets[0].network", `{"allow": ["10.0.0.0/40"]}`, `targets[0].network.allow[0]: must be a CIDR such as 10.0.0.0/8 or 192.0.2.7/32, got "10.0.0.0/40"`},
 		{"targets[0].network", `{"proxy": "socks5://p"}`, `targets[0].network.proxy: must be a URL that begins with http:// or https:// and a host`},
+		{"targets[0].network", `{"proxy": "http://u:p@proxy:3128"}`, `targets[0].network.proxy: must not hold a user or password`},
+		{"targets[0].network", `{"proxy": "http://proxy:3128/x"}`, `targets[0].network.proxy: must be a host and port only, such as http://proxy.internal:3128`},
+		{"targets[0].network", `{"proxy": "http://proxy:3128/"}`, ""},
 		{"targets[0].concurrency", `0`, `targets[0].concurrency: must be 1 or more, got 0`},
 		{"targets[0].rate", `{"shared": true}`, `targets[0].rate.shared: has no effect without rate.per_second`},
 		{"targets[0].breaker", `{"failures": 0}`, `targets[0].breaker.failures: must be 1 or more, got 0`},
 		{"targets[0].breaker", `{"max_open": "1s"}`, `targets[0].breaker.max_open: must be at least breaker.open (10s), got 1s`},
 		{"targets[0].disable_after", `"-1s"`, `targets[0].disable_after: must be 0s or more, got -1s`},
-		{"targets[0].tls", `{"key": "k"}`, `targets[0].tls: needs both cert and key`},
+		{"targets[0].tls", `{"key": "k"}`, `targets[0].tls.key: needs tls.cert, too`},
+		{"targets[0].tls", `{"cert": "c"}`, `targets[0].tls.cert: needs tls.key, too`},
 
 		{"routes[0].queue", `null`, `routes[0].queue: is required`},
 		{"routes[0].queue", `"queenbridge-dead.other"`, ""},
@@ -176,6 +197,13 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// pin is one of a key nobody has.
+const pin = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
+
+func oauth2(tokenURL, scopes string) string {
+	return fmt.Sprintf(`{"type": "oauth2", "token_url": %q, "client_id": "me", "client_secret": "s", "scopes": [%s]}`, tokenURL, scopes)
+}
+
 func TestValidateBetweenResources(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, list, value, want string }{
@@ -192,6 +220,15 @@ func TestValidateBetweenResources(t *testing.T) {
 		{"queues of one name", "queues", `[{"name": "q"}, {"name": "q"}]`, `queues[1].name: another entry is about queue "q": merge them`},
 		{"queue nobody uses", "queues", `[{"name": "unused"}]`, ""},
 		{"embedded and urls", "queen", `{"urls": ["http://a"], "embedded": "memory"}`, `queen.embedded: excludes queen.urls: set one of them`},
+		{"authorization twice", "targets", `[{"name": "ci", "http": {"url": "http://x", "headers": {"authorization": "x"}}, "auth": {"type": "oidc", "token_file": "t"}}]`,
+			`targets[0].http.headers.authorization: is set by auth type oidc: remove one`},
+		{"api key twice", "targets", `[{"name": "ci", "http": {"url": "http://x", "headers": {"X-Key": "x"}}, "auth": {"type": "api_key", "header": "x-key", "value": "v"}}]`,
+			`targets[0].http.headers.X-Key: is set by auth type api_key: remove one`},
+		{"all of TLS", "targets", `[{"name": "ci", "http": {"url": "https://x"}, "tls": {"ca": "a", "cert": "c", "key": "k", "pins": ["` + pin + `"]}}]`, ""},
+		{"pins without TLS", "targets", `[{"name": "ci", "http": {"url": "http://x"}, "tls": {"pins": ["` + pin + `"]}}]`, `targets[0].tls.pins: needs an http.url that begins with https://`},
+		{"authority without TLS", "targets", `[{"name": "ci", "http": {"url": "http://x"}, "tls": {"ca": "a"}}]`, `targets[0].tls.ca: needs an http.url that begins with https://`},
+		{"bad pin", "targets", `[{"name": "ci", "http": {"url": "https://x"}, "tls": {"pins": ["abc"]}}]`, `targets[0].tls.pins[0]: must be the base64 of the SHA-256 of the server's public key ` +
+			`(44 characters, openssl x509 -pubkey -noout -in cert.pem | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64), got "abc"`},
 		{"no targets", "targets", `[]`, `routes[0].target: no target is called "ci": add it to targets`},
 	}
 	for _, tt := range tests {

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/aws"
 	"github.com/queenbridge/queenbridge/bridge/configfile"
 	"github.com/queenbridge/queenbridge/dispatch"
 	"github.com/queenbridge/queenbridge/dispatch/httptarget"
@@ -215,7 +216,7 @@ func (b *bridgeProcess) dispatchService(ctx context.Context, dispatching bool) e
 	}
 	d, err := dispatch.New(dispatch.Config{
 		Routes: b.cfg.Routes, Targets: b.cfg.Targets, Settings: b.cfg.Dispatch,
-		Queen: b.link.client, Health: health, NewSender: newSender,
+		Queen: b.link.client, Health: health, NewSender: b.newSenders(),
 		Logger: b.log, Metrics: b.reg, StopTimeout: b.cfg.StopTimeout,
 	})
 	if err != nil {
@@ -225,8 +226,19 @@ func (b *bridgeProcess) dispatchService(ctx context.Context, dispatching bool) e
 	return d.Run(ctx)
 }
 
-func newSender(t bridge.Target) (dispatch.Sender, error) {
-	return httptarget.New(t, httptarget.Options{UserAgent: "queenbridge/" + versionText()})
+// newSenders makes the Senders of targets; they share their AWS credentials.
+func (b *bridgeProcess) newSenders() func(bridge.Target) (dispatch.Sender, error) {
+	session := new(aws.Session)
+	return func(t bridge.Target) (dispatch.Sender, error) {
+		return httptarget.New(t, httptarget.Options{
+			UserAgent: "queenbridge/" + versionText(), Logger: b.log,
+			SigV4: func(a bridge.Auth) (httptarget.RequestSigner, error) {
+				return aws.NewSigner(context.Background(), aws.SignerConfig{
+					Session: session, Service: a.Service, Region: a.Region, AssumeRole: a.AssumeRole, Endpoint: t.HTTP.URL,
+				})
+			},
+		})
+	}
 }
 
 // checks are what /readyz asks.

@@ -84,11 +84,17 @@ func writeCertificate(t *testing.T, path string, der []byte) {
 // newSender makes a Sender; change edits the target first.
 func newSender(t *testing.T, url string, change func(*bridge.Target)) *httptarget.Sender {
 	t.Helper()
+	return newSenderWith(t, url, httptarget.Options{}, change)
+}
+
+func newSenderWith(t *testing.T, url string, o httptarget.Options, change func(*bridge.Target)) *httptarget.Sender {
+	t.Helper()
 	target := bridge.Target{Name: "t", HTTP: &bridge.HTTPTarget{URL: url, Method: "POST", Timeout: 10 * time.Second}, Concurrency: 10}
 	if change != nil {
 		change(&target)
 	}
-	s, err := httptarget.New(target, httptarget.Options{UserAgent: "queenbridge/test"})
+	o.UserAgent = "queenbridge/test"
+	s, err := httptarget.New(target, o)
 	if err != nil {
 		t.Fatalf("New: %v", err)
 	}
