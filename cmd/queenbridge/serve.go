@@ -216,7 +216,7 @@ func (b *bridgeProcess) dispatchService(ctx context.Context, dispatching bool) e
 	}
 	d, err := dispatch.New(dispatch.Config{
 		Routes: b.cfg.Routes, Targets: b.cfg.Targets, Settings: b.cfg.Dispatch,
-		Queen: b.link.client, Health: health, NewSender: b.newSenders(),
+		Queen: b.link.client, Health: health, NewSender: b.newSenders(ctx),
 		Logger: b.log, Metrics: b.reg, StopTimeout: b.cfg.StopTimeout,
 	})
 	if err != nil {
@@ -227,13 +227,13 @@ func (b *bridgeProcess) dispatchService(ctx context.Context, dispatching bool) e
 }
 
 // newSenders makes the Senders of targets; they share their AWS credentials.
-func (b *bridgeProcess) newSenders() func(bridge.Target) (dispatch.Sender, error) {
+func (b *bridgeProcess) newSenders(ctx context.Context) func(bridge.Target) (dispatch.Sender, error) {
 	session := new(aws.Session)
 	return func(t bridge.Target) (dispatch.Sender, error) {
 		return httptarget.New(t, httptarget.Options{
 			UserAgent: "queenbridge/" + versionText(), Logger: b.log,
 			SigV4: func(a bridge.Auth) (httptarget.RequestSigner, error) {
-				return aws.NewSigner(context.Background(), aws.SignerConfig{
+				return aws.NewSigner(ctx, aws.SignerConfig{
 					Session: session, Service: a.Service, Region: a.Region, AssumeRole: a.AssumeRole, Endpoint: t.HTTP.URL,
 				})
 			},
