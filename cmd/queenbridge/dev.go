@@ -71,7 +71,7 @@ func (p *program) dev(ctx context.Context, o devOptions) error {
 		return err
 	}
 	cfg.Log = logging
-	b := &bridgeProcess{cfg: cfg, log: newLogger(p.err, cfg.Log), reg: newRegistry(), terminal: p.err}
+	b := &bridgeProcess{cfg: cfg, log: newLogger(p.err, cfg.Log), reg: newRegistry(), terminal: p.err, aws: p.aws}
 	b.started = func(a addrs) { p.banner(a, o) }
 	fnCtx, stopFn := context.WithCancel(context.WithoutCancel(ctx)) // outlives the dispatcher's last calls
 	defer stopFn()

@@ -63,6 +63,7 @@ func checkOnly(only []string) error {
 type bridgeProcess struct {
 	cfg      bridge.Config
 	log      *slog.Logger
+	aws      *aws.Session // of all that asks AWS; nil: each has its own
 	reg      *prometheus.Registry
 	link     *queenLink
 	conn     *connection
@@ -91,7 +92,7 @@ func (p *program) serve(ctx context.Context, s *settings, only []string) error {
 	if err != nil {
 		return err
 	}
-	b := &bridgeProcess{cfg: cfg, log: newLogger(p.err, cfg.Log), reg: newRegistry(), terminal: p.err}
+	b := &bridgeProcess{cfg: cfg, log: newLogger(p.err, cfg.Log), reg: newRegistry(), terminal: p.err, aws: p.aws}
 	b.reload = &reloader{
 		load:  func() (configfile.Result, error) { return loadConfig(ctx, p.aws, s) },
 		asked: asked, running: cfg, log: b.log,
@@ -228,13 +229,12 @@ func (b *bridgeProcess) dispatchService(ctx context.Context, dispatching bool) e
 
 // newSenders makes the Senders of targets; they share their AWS credentials.
 func (b *bridgeProcess) newSenders(ctx context.Context) func(bridge.Target) (dispatch.Sender, error) {
-	session := new(aws.Session)
 	return func(t bridge.Target) (dispatch.Sender, error) {
 		return httptarget.New(t, httptarget.Options{
 			UserAgent: "queenbridge/" + versionText(), Logger: b.log,
 			SigV4: func(a bridge.Auth) (httptarget.RequestSigner, error) {
 				return aws.NewSigner(ctx, aws.SignerConfig{
-					Session: session, Service: a.Service, Region: a.Region, AssumeRole: a.AssumeRole, Endpoint: t.HTTP.URL,
+					Session: b.aws, Service: a.Service, Region: a.Region, AssumeRole: a.AssumeRole, Endpoint: t.HTTP.URL,
 				})
 			},
 		})
