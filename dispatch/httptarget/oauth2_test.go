@@ -141,7 +141,7 @@ func TestTokenIsRenewedEarly(t *testing.T) {
 	}{
 		{0, false, "token-1"},
 		{50 * time.Minute, false, "token-1"},
-		{8 * time.Minute, true, "token-1"},             // 58 minutes: renewed between 55 and 57.5
+		{8 * time.Minute, true, "token-1"}, // 58 minutes: renewed between 55 and 57.5
 		{failurePause + time.Second, false, "token-3"},
 	} {
 		c.turn(step.turn)
