@@ -135,6 +135,19 @@ func RuleKey(r Resource) string {
 	return RulePrefix + string(r.Kind) + "/" + name
 }
 
+// PausePrefix is the KV prefix of all that is paused.
+const PausePrefix = "pause/"
+
+// PauseKey is the KV key of a paused resource; kind is route or target.
+func PauseKey(kind, name string) string { return PausePrefix + kind + "/" + name }
+
+// ParsePauseKey is the inverse of PauseKey.
+func ParsePauseKey(key string) (kind, name string, ok bool) {
+	rest, ours := strings.CutPrefix(key, PausePrefix)
+	kind, name, found := strings.Cut(rest, "/")
+	return kind, name, ours && found && name != ""
+}
+
 // digest hashes length-prefixed parts, so no two lists of parts collide.
 func digest(parts ...string) []byte {
 	h := sha256.New()

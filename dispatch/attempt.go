@@ -55,7 +55,7 @@ func (r *route) decide(it *item, resp *bridge.Response) bridge.Outcome {
 		r.d.limiter.hold(r.target.share, now.Add(out.PauseTarget))
 	}
 	if out.DisableTarget {
-		r.d.disable(r.target.share, "the target answered 410 Gone")
+		r.d.pauseItself(pauseKey{kindTarget, r.target.name}, "it answered 410 Gone")
 	}
 	if out.Kind == bridge.Hold {
 		r.holdLonger(&out, it, now)

@@ -82,6 +82,7 @@ type Dispatcher struct {
 	stopTimeout time.Duration
 	newSender   func(bridge.Target) (Sender, error)
 	setup       func(context.Context, bridge.Route) error
+	paused      paused
 	stopped     atomic.Bool
 	started     atomic.Bool
 
@@ -95,7 +96,7 @@ type Dispatcher struct {
 	updating sync.Mutex // held by Update: the last call wins
 
 	mu      sync.Mutex
-	open    bool // Run was called: routes may begin
+	open    bool // Run was called, and what is paused is known: routes may begin
 	order   []string
 	slots   map[string]*slot // by route
 	targets map[string]*target
@@ -129,6 +130,7 @@ func New(cfg Config) (*Dispatcher, error) {
 		return nil, err
 	}
 	d.limiter, d.goroutines.log = newLimiter(d.pool, d.flowChanged), d.log
+	d.paused.kv, d.paused.all = NewPauses(cfg.Queen), map[pauseKey]pauseEntry{}
 	d.bundler, d.acker, d.counts = newBundler(d), newAcker(d), &counts{d: d}
 	return d, d.Update(cfg.Routes, cfg.Targets)
 }
@@ -173,13 +175,19 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin lets the routes begin.
+// begin starts what the routes need.
 func (d *Dispatcher) begin() {
 	if d.lateTimers {
 		d.spawn(func() { d.keepAwake(d.taking) })
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.spawn(func() { d.followPauses(d.taking) })
+}
+
+// letBegin lets the routes begin, once; mu is held.
+func (d *Dispatcher) letBegin() {
+	if d.open {
+		return
+	}
 	d.open = true
 	for _, s := range d.slots {
 		d.turn(s)

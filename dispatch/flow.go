@@ -34,11 +34,10 @@ type share struct {
 	rateWaited time.Duration     // of popped events, in all
 	failing    failing
 
-	heldUntil time.Time // Retry-After
-	disabled  bool      // the function answered 410, or failed for too long: until restart
-	why       string    // disabled
-	paused    bool      // by configuration
-	latency   float64   // seconds, moving average of recent calls; 0: unknown
+	heldUntil time.Time  // Retry-After
+	stored    *PauseInfo // paused in Queen; nil: not
+	paused    bool       // by configuration
+	latency   float64    // seconds, moving average of recent calls; 0: unknown
 }
 
 // flowChange is what the end of a call did to its target, for the log.
@@ -70,7 +69,7 @@ func (s *share) reshape(ceiling int, t bridge.Target) {
 
 // blocked says why no call may begin for some time, nil if one may.
 func (s *share) blocked(now time.Time) error {
-	if s.disabled || s.paused || now.Before(s.heldUntil) || s.breaker.state(now) == breakerOpen {
+	if s.stored != nil || s.paused || now.Before(s.heldUntil) || s.breaker.state(now) == breakerOpen {
 		return errHeld
 	}
 	return nil
@@ -251,13 +250,6 @@ func (d *Dispatcher) flowChanged(s *share, c flowChange) {
 		d.log.LogAttrs(ctx, level, "target has been failing without one success", target, slog.Duration("for", c.alert))
 	}
 	if c.disable {
-		d.disable(s, "the target failed for disable_after without one success")
-	}
-}
-
-// disable pauses a target that is not to be called any more.
-func (d *Dispatcher) disable(s *share, why string) {
-	if d.limiter.disable(s, why) {
-		d.log.LogAttrs(context.Background(), slog.LevelError, "target paused until restart: "+why, slog.String(keyTarget, s.name))
+		d.pauseItself(pauseKey{kindTarget, s.name}, "it failed for disable_after without one success")
 	}
 }

@@ -47,8 +47,8 @@ var flowGauges = []flowGauge{
 		}
 		return s.failing.last.Sub(s.failing.since).Seconds(), true
 	}),
-	gauge("disabled", "1 where the target was disabled: it answered 410, or failed for disable_after.", func(s *share, _ time.Time) (float64, bool) {
-		if s.disabled {
+	gauge("disabled", "1 where the bridge itself paused the target: it answered 410, or failed for disable_after.", func(s *share, _ time.Time) (float64, bool) {
+		if s.disabled() {
 			return 1, true
 		}
 		return 0, true

@@ -402,6 +402,12 @@ func (l *logs) has(text string) bool {
 	return strings.Contains(l.text.String(), text)
 }
 
+func (l *logs) all() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 func (l *logs) dump(w io.Writer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -290,14 +290,20 @@ func (l *limiter) hold(s *share, until time.Time) {
 	l.turnAway(s)
 }
 
-// disable lets no call to a target begin until the process restarts.
-func (l *limiter) disable(s *share, why string) (changed bool) {
+// pause lets no call to a target begin; nil: calls may again, and the time it
+// has been failing for counts anew.
+func (l *limiter) pause(s *share, info *PauseInfo) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	changed = !s.disabled
-	s.disabled, s.why = true, why
-	l.turnAway(s)
-	return changed
+	if s.stored != nil && info == nil {
+		s.failing.since, s.failing.alerted = time.Time{}, 0
+	}
+	if s.stored = info; info != nil {
+		l.turnAway(s)
+		return
+	}
+	l.grant()
+	l.signal()
 }
 
 func (l *limiter) turnAway(s *share) {
@@ -315,12 +321,12 @@ func (l *limiter) turnAway(s *share) {
 	l.signal()
 }
 
-// held is how long a target is still held; 0: not. A disabled or paused one
+// held is how long a target is still held; 0: not. A paused one
 // has no end in sight: long.
 func (l *limiter) held(s *share, now time.Time, long time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.disabled || s.paused {
+	if s.stored != nil || s.paused {
 		return long
 	}
 	return max(0, s.heldUntil.Sub(now), s.reopens(now))

@@ -23,6 +23,7 @@ type metrics struct {
 	unknown  *prometheus.CounterVec   // route
 	popped   *prometheus.CounterVec   // route
 	filtered *prometheus.CounterVec   // route
+	paused   *prometheus.GaugeVec     // kind, name
 	settles  *prometheus.HistogramVec // kind
 	resends  prometheus.Counter
 	opened   *prometheus.CounterVec // target
@@ -45,6 +46,9 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		unknown:  counter("unknown_outcomes_total", "Calls that may have run although they failed: timeouts and cut connections.", "route"),
 		popped:   counter("popped_total", "Messages popped.", "route"),
 		filtered: counter("filtered_total", "Events the route's filter did not want, as acked.", "route"),
+		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "queenbridge", Subsystem: "dispatch", Name: "paused", Help: "1 for each route and target that is paused in Queen.",
+		}, []string{"kind", "name"}),
 		settles: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "queenbridge", Subsystem: "dispatch", Name: "settle_messages",
 			Help: "Messages per settle call.", Buckets: prometheus.ExponentialBuckets(1, 2, 12),
@@ -70,7 +74,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		return nil
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.lost, m.unknown, m.popped, m.filtered, m.settles, m.resends, m.opened, m.alerts} {
+	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.lost, m.unknown, m.popped, m.filtered, m.paused, m.settles, m.resends, m.opened, m.alerts} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {

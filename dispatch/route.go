@@ -119,7 +119,11 @@ func (r *route) adjust() {
 	r.source.set(takes && !r.paused() && !r.draining.Load())
 }
 
-func (r *route) paused() bool { return r.cfg.Paused }
+// paused says that events and retries wait; the dispatcher's mu is held.
+func (r *route) paused() bool { return r.cfg.Paused || r.d.isPaused(kindRoute, r.cfg.Name) }
+
+// pauseItself pauses the route on the bridge's own word.
+func (r *route) pauseItself(reason string) { r.d.pauseItself(pauseKey{kindRoute, r.cfg.Name}, reason) }
 
 // set starts or stops a feed. What it leased and did not call is given back
 // when it stops.

@@ -14,11 +14,11 @@ type State string
 const (
 	StateStarting    State = "starting"    // waits for its queues, or for the route it replaces
 	StatePopping     State = "popping"     // takes events
-	StatePaused      State = "paused"      // by configuration
+	StatePaused      State = "paused"      // by the configuration, or by an operator
 	StateHeld        State = "held"        // its target asked for time (Retry-After)
-	StateDisabled    State = "disabled"    // its target answered 410 or failed for disable_after; until restart
 	StateBroken      State = "broken"      // the breaker of its target is open
 	StateLimited     State = "limited"     // the rate limit of its target is used up
+	StateDisabled    State = "disabled"    // the bridge paused its target (410, disable_after)
 	StateUnreachable State = "unreachable" // Queen does not answer pops
 	StateBlocked     State = "blocked"     // Queen refuses settles: an operator's matter
 	StateStopped     State = "stopped"
@@ -148,8 +148,10 @@ func (s *slot) status(now time.Time) RouteStatus {
 	}
 	waits := RouteStatus{Route: r.cfg.Name, Target: r.cfg.Target, State: StateStarting, Detail: "its queues are being set up"}
 	switch {
-	case !r.d.started.Load():
-		waits.Detail = "the dispatcher has not begun"
+	case !r.d.open && r.d.paused.trouble.err != nil:
+		waits.State, waits.Since, waits.Detail = StateUnreachable, r.d.paused.trouble.since, r.d.paused.trouble.err.Error()
+	case !r.d.open:
+		waits.Detail = "what is paused is not known yet"
 	case s.running != r:
 		waits.Detail = "the route as it was before finishes its calls"
 	}
@@ -159,6 +161,7 @@ func (s *slot) status(now time.Time) RouteStatus {
 func (r *route) currentStatus(now time.Time) RouteStatus {
 	s := RouteStatus{Route: r.cfg.Name, Target: r.cfg.Target, State: StatePopping}
 	blocked, feed := r.status.worst()
+	pause, stored := r.d.paused.all[pauseKey{kindRoute, r.cfg.Name}]
 	switch {
 	case r.d.stopped.Load():
 		s.State = StateStopped
@@ -166,8 +169,10 @@ func (r *route) currentStatus(now time.Time) RouteStatus {
 		s.State, s.Since, s.Detail = StateBlocked, blocked.since, blocked.err.Error()
 	case feed.err != nil:
 		s.State, s.Since, s.Detail = StateUnreachable, feed.since, feed.err.Error()
+	case stored:
+		s.State, s.Since, s.Detail = StatePaused, pause.Since, "the route is paused "+pause.String()
 	case r.cfg.Paused:
-		s.State, s.Detail = StatePaused, "the route is paused"
+		s.State, s.Detail = StatePaused, "the configuration pauses the route"
 	default:
 		r.d.limiter.describe(r.target.share, now, &s)
 	}
@@ -188,4 +193,15 @@ func (d *Dispatcher) Problems() []string {
 		}
 	}
 	return problems
+}
+
+// Degraded names what does not work as it should while the routes do their
+// work.
+func (d *Dispatcher) Degraded() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t := d.paused.trouble; t.err != nil && d.open {
+		return []string{fmt.Sprintf("what others paused is not known since %s: %v", t.since.UTC().Format(time.RFC3339), t.err)}
+	}
+	return nil
 }

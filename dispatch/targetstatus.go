@@ -77,10 +77,12 @@ func (l *limiter) status(t *share, now time.Time) TargetStatus {
 // state is what holds a target back, in one word.
 func (s *share) state(now time.Time) (state State, since time.Time, detail string) {
 	switch breaker := s.breaker.state(now); {
-	case s.disabled:
-		return StateDisabled, time.Time{}, s.why
+	case s.disabled():
+		return StateDisabled, s.stored.Since, "the target is paused " + s.stored.String()
+	case s.stored != nil:
+		return StatePaused, s.stored.Since, "the target is paused " + s.stored.String()
 	case s.paused:
-		return StatePaused, time.Time{}, "the target is paused"
+		return StatePaused, time.Time{}, "the configuration pauses the target"
 	case now.Before(s.heldUntil):
 		return StateHeld, time.Time{}, "the target asked to wait until " + s.heldUntil.UTC().Format(time.RFC3339)
 	case breaker == breakerOpen:
@@ -92,6 +94,9 @@ func (s *share) state(now time.Time) (state State, since time.Time, detail strin
 	}
 	return StatePopping, time.Time{}, ""
 }
+
+// disabled says that the bridge itself paused the target.
+func (s *share) disabled() bool { return s.stored != nil && s.stored.By == ByBridge }
 
 // describe tells what holds a target back.
 func (l *limiter) describe(t *share, now time.Time, s *RouteStatus) {

@@ -148,6 +148,9 @@ func (u *update) apply() {
 			d.limiter.bound(s.wanted.claim, s.wanted.limit(limits[s.wanted.cfg.Target]))
 		}
 	}
+	for key := range d.paused.all {
+		d.applyPause(key)
+	}
 }
 
 // applyTargets returns how many calls at once each target may get.

@@ -41,6 +41,7 @@ func TestUpdateLosesNothingAndRestartsOnlyWhatChanged(t *testing.T) {
 		same.DetachAfter, changes.DetachAfter, goes.DetachAfter = 0, 0, 0
 		k.fn.answers(slowly(10 * time.Second))
 		same.Concurrency, changes.Concurrency, goes.Concurrency = 2, 2, 2
+		changes.Target, goes.Target = "two", "three"
 		p := k.start(nil, same, changes, goes)
 		var pops atomic.Int32
 		for _, q := range []string{"q1", "q2", "q3"} {
