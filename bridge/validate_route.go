@@ -1,8 +1,6 @@
 package bridge
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"time"
 )
@@ -61,7 +59,9 @@ func (r Route) check(k checklist) {
 	k.between("batch.size", r.Batch.Size, 1, maxBatch)
 	k.notNegative("batch.window", r.Batch.Window)
 	k.word("format", r.Format, formats)
-	k.headerNames("transform.headers", slices.Sorted(maps.Keys(r.Transform.Headers)))
+	for _, p := range r.Transform.Check() {
+		k.fail("transform."+p.Path, "%s", p.Text)
+	}
 	_, problems := NewPolicy(r)
 	for _, p := range problems {
 		k.fail(p.Path, "%s", p.Text)

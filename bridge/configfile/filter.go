@@ -5,7 +5,7 @@ import (
 	"github.com/queenbridge/queenbridge/bridge/filter"
 )
 
-// checkFilters lists the filters that do not compile. A text that came from a
+// checkFilters lists what does not compile of filters, patterns and transforms. A text that came from a
 // reference is never shown, so it is not said what is wrong with it.
 func (r Result) checkFilters(routes []bridge.Route) []bridge.Problem {
 	problems := filter.Check(routes)

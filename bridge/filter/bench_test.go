@@ -102,6 +102,40 @@ func BenchmarkPattern(b *testing.B) {
 	}
 }
 
+func BenchmarkTransform(b *testing.B) {
+	for _, tt := range []struct {
+		name      string
+		transform bridge.Transform
+	}{
+		{"nothing", bridge.Transform{}},
+		{"header", bridge.Transform{Headers: map[string]string{"x-ref": `event.body.ref`}}},
+		{"message", bridge.Transform{Body: `{"text": "New push to " + event.body.repository.full_name, "ref": event.body.ref}`}},
+		{"part", bridge.Transform{Body: `event.body.repository`}},
+		{"whole", bridge.Transform{Body: `event.body`}},
+		{"list", bridge.Transform{Body: `event.body.commits.map(c, {"sha": c.id, "title": c.message})`}},
+	} {
+		tr, err := filter.CompileTransform(tt.transform)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, size := range []struct {
+			name    string
+			commits int
+		}{{"1KB", 1}, {"25KB", 50}} {
+			b.Run(size.name+"/"+tt.name, func(b *testing.B) {
+				e := push(bodyOf(size.commits))
+				b.ReportAllocs()
+				b.SetBytes(int64(len(e.Body)))
+				for b.Loop() {
+					if _, err := tr.Apply(b.Context(), e); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
 func BenchmarkCompile(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -30,6 +30,7 @@ type decoder struct {
 	json   jsontext.Decoder
 	buffer bytes.Buffer
 	values int
+	exact  bool // numbers that are no integers stay as they are written
 }
 
 // decode is the JSON of a body as far as it is needed; a string where the body
@@ -103,6 +104,9 @@ func (d *decoder) value(n *need) (any, error) {
 		raw, err := d.json.ReadValue()
 		if err != nil {
 			return nil, err
+		}
+		if d.exact {
+			return exactNumber(raw), nil
 		}
 		return number(raw), nil
 	}

@@ -21,6 +21,10 @@ func Check(routes []bridge.Route) []bridge.Problem {
 			_, err := CompilePattern(r.Pattern)
 			found = appendProblems(found, at+"pattern", err)
 		}
+		_, problems := compileTransform(r.Transform) // the names of headers: Config.Check
+		for _, p := range problems {
+			found = append(found, bridge.Problem{Path: join(at+"transform", p.Path), Text: p.Text})
+		}
 	}
 	return found
 }

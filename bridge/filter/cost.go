@@ -30,6 +30,9 @@ func (sizeCost) CallCost(function, _ string, args []ref.Val, result ref.Val) *ui
 		return nil
 	}
 	cost := 1 + uint64(n)/10
+	if function == "json.parse" {
+		cost *= 10 // ten bytes of JSON can be five values
+	}
 	return &cost
 }
 

@@ -1,5 +1,5 @@
 // Package filter compiles and evaluates the expressions and patterns of routes:
-// which events a route wants. What becomes of an event that is not wanted, or whose
+// which events a route wants, and what is made of them. What becomes of an event that is not wanted, or whose
 // evaluation fails, is left to the dispatcher; where an expression was written
 // to the one who read the configuration. It is the only package that knows CEL.
 //
@@ -21,9 +21,11 @@
 // creation time as time and its JSON as body; the rest is empty.
 //
 // The language is the Common Expression Language with its standard functions
-// and macros, optional values (event.body.?pull_request.?merged.orValue(false))
-// and those string functions whose result is no longer than what they read
-// (lowerAscii, split, substring, trim and so on).
+// and macros, optional values (event.body.?pull_request.?merged.orValue(false)),
+// cel.bind, and these extensions of CEL, each bounded: the functions on strings
+// (lowerAscii, split, substring, trim, join, replace, indexOf and so on; not
+// format), math (math.greatest, math.round, …), base64.encode and
+// base64.decode, json.encode and json.parse.
 //
 // # Numbers
 //
@@ -58,6 +60,24 @@
 // text equals nothing: neither has members, so that a pattern that asks for some
 // does not match, exists: false excepted. $or is always the operator.
 //
+// # Transforms
+//
+// A Transform makes an event of an event. Its body is an expression: a text or
+// bytes become the body as they are; a map, a list, a number, true, false or
+// null become JSON, with the names of a map in their order. Integers of 64 bits
+// stay exact; a part of the body that is passed on as a whole, such as
+// event.body.repository, keeps all its numbers as they were written, and a
+// single one that is no such integer becomes the nearest double. In JSON, bytes
+// are base64, times RFC 3339, durations seconds (90.5s).
+//
+//	transform:
+//	  body: '{"text": "New push to " + event.body.repository.full_name}'
+//	  headers: {x-ref: event.body.ref, x-draft: 'event.body.?draft', x-hub-signature-256: 'null'}
+//
+// A header is a text, or null (or an optional value that is not there) to take
+// away what the event has of it. Without a body expression the body stays byte
+// for byte. What a provider signed no longer proves a body that was made anew.
+//
 // # Promises
 //
 //   - A filter's result is true or false: the rest does not compile, or is an
@@ -71,5 +91,8 @@
 //     its context ends.
 //   - No error holds a part of an event's body, headers or query.
 //   - What a pattern asks for is checked as a whole; each problem has its path.
-//   - A Filter or a Pattern may be used by many goroutines at once.
+//   - A transform gives the same bytes for the same event, at most 10 MiB of
+//     JSON or 1 MiB of text, and sets no header that frames a call or identifies
+//     its delivery.
+//   - A Filter, a Pattern or a Transform may be used by many goroutines at once.
 package filter

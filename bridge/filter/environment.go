@@ -7,7 +7,6 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/ext"
 )
 
 // Bounds of an expression.
@@ -30,10 +29,6 @@ const (
 // fields are the fields of an event, in the order of config.md.
 var fields = []string{"id", "type", "source", "time", "method", "path", "query", "headers", "body"}
 
-// unbounded are the string functions that take as long, or whose result is as
-// long, as the product of what they read: cost is only counted afterwards.
-var unbounded = []string{"replace", "join", "format", "indexOf", "lastIndexOf"}
-
 // environment is what every expression is compiled in; it is made once and
 // never changes.
 var environment = sync.OnceValues(newEnvironment)
@@ -41,7 +36,7 @@ var environment = sync.OnceValues(newEnvironment)
 func newEnvironment() (*cel.Env, error) {
 	labelSharedErrors()
 	texts := cel.MapType(cel.StringType, cel.StringType)
-	env, err := cel.NewEnv(
+	options := []cel.EnvOption{
 		cel.Variable("event.id", cel.StringType),
 		cel.Variable("event.type", cel.StringType),
 		cel.Variable("event.source", cel.StringType),
@@ -54,12 +49,12 @@ func newEnvironment() (*cel.Env, error) {
 		cel.CrossTypeNumericComparisons(true),
 		cel.DefaultUTCTimeZone(true),
 		cel.OptionalTypes(),
-		ext.Strings(ext.StringsVersion(4)),
 		cel.ParserExpressionSizeLimit(MaxLength),
 		cel.ExpressionNodeLimit(maxNodes),
 		cel.RegexProgramSizeLimit(maxRegex),
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals()),
-	)
+	}
+	env, err := cel.NewEnv(append(options, functions()...)...)
 	if err != nil {
 		return nil, fmt.Errorf("make the environment of expressions: %w", err)
 	}

@@ -53,3 +53,27 @@ func ExampleCompilePattern() {
 	// false <nil>
 	// body.ref: must be a list of alternatives, such as ["main"]; tpye: an event has no field "tpye" (did you mean "type"?)
 }
+
+func ExampleTransform_Apply() {
+	t, err := filter.CompileTransform(bridge.Transform{
+		Body:    `{"text": "New push to " + event.body.repository.full_name, "id": event.body.repository.id}`,
+		Headers: map[string]string{"x-ref": `event.body.ref`, "x-hub-signature-256": `null`},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	made, err := t.Apply(context.Background(), &bridge.Event{
+		Type: "push", Body: []byte(`{"ref":"refs/heads/main","repository":{"full_name":"octo/hello","id":9007199254740993}}`),
+		Headers: []bridge.Header{{Name: "x-hub-signature-256", Value: "sha256=…"}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(string(made.Body))
+	fmt.Println(made.Headers)
+	// Output:
+	// {"id":9007199254740993,"text":"New push to octo/hello"}
+	// [{content-type application/json} {x-ref refs/heads/main}]
+}

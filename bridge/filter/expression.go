@@ -69,7 +69,7 @@ func compile(source string, wrong func(*cel.Type) string) (x *expression, err er
 func readable(source string) string {
 	switch {
 	case strings.TrimSpace(source) == "":
-		return "is empty: leave it out where every event is wanted"
+		return "is empty: leave it out"
 	case len(source) > MaxLength:
 		return fmt.Sprintf("is %d bytes long, the most is %d", len(source), MaxLength)
 	case !utf8.ValidString(source):
@@ -85,12 +85,19 @@ func (x *expression) evaluate(ctx context.Context, e *bridge.Event) (ref.Val, er
 		in = &input{reads: &x.reads}
 	}
 	in.event = e
+	value, err := x.evaluateIn(ctx, in)
+	in.forget()
+	x.inputs.Put(in)
+	return value, err
+}
+
+// evaluateIn is the value for the event of an input that has all that the
+// expression reads.
+func (x *expression) evaluateIn(ctx context.Context, in *input) (ref.Val, error) {
 	value, _, err := x.program.ContextEval(ctx, in)
 	if err != nil {
 		err = x.explain(ctx, err)
 	}
-	in.forget()
-	x.inputs.Put(in)
 	return value, err
 }
 

@@ -1,6 +1,7 @@
 package filter_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/filter"
 )
 
@@ -163,6 +165,51 @@ func FuzzPatternValue(f *testing.F) {
 		}
 		if matches(map[string]any{"anything-but": v}) {
 			t.Errorf("%s is anything but itself", text)
+		}
+	})
+}
+
+// FuzzTransform proves that whatever an expression makes of a body is bounded,
+// the same each time, and JSON where it says so, and that no error tells of the
+// body.
+func FuzzTransform(f *testing.F) {
+	for _, seed := range []string{
+		`event.body`, `{"a": event.body, "b": [event.time, b"\xff", 1u, 0.5, null]}`, `json.encode(event.body)`, `json.parse(event.body.s).orValue(event.body)`,
+		`event.body.l.map(x, string(x)).join(",").replace("1", "22", 3)`, `event.body.s.indexOf("g", 1) + event.body.s.lastIndexOf("g")`, `{?"a": event.body.?s, 1: 2, true: 3}`,
+		`cel.bind(x, event.body, [x, x, x])`, `math.greatest(event.body.l)`, `base64.encode(bytes(event.body.s))`, `"a".replace("", event.body.s)`, `event.headers`,
+	} {
+		f.Add(seed, []byte(`{"s":"unguessable","l":[1,2.50,1e400,12345678901234567890123]}`))
+		f.Add(seed, []byte(`[1,{"a":"\ud800"}]`))
+		f.Add(seed, []byte("\xff"))
+	}
+	f.Fuzz(func(t *testing.T, expression string, body []byte) {
+		begun := time.Now()
+		tr, err := filter.CompileTransform(bridge.Transform{Body: expression, Headers: map[string]string{"x-a": expression}})
+		if err != nil {
+			tr, err = filter.CompileTransform(bridge.Transform{Body: expression})
+		}
+		if err != nil {
+			if text := err.Error(); text == "" || strings.ContainsAny(text, "\n\r") {
+				t.Errorf("CompileTransform(%q): %q is no line", expression, text)
+			}
+			return
+		}
+		e := push(string(body))
+		e.ContentType = "text/plain"
+		made, err := tr.Apply(t.Context(), e)
+		again, errAgain := tr.Apply(t.Context(), e)
+		switch {
+		case err != nil && !strings.Contains(expression, "unguessable") && strings.Contains(err.Error(), "unguessable"):
+			t.Errorf("error tells of the body: %v", err)
+		case (err == nil) != (errAgain == nil), err == nil && !bytes.Equal(made.Body, again.Body):
+			t.Errorf("Apply(%q) is not the same twice: %v, %v", expression, err, errAgain)
+		case err == nil && made.ContentType == "application/json" && !json.Valid(made.Body):
+			t.Errorf("Apply(%q) of %q makes %q", expression, body, made.Body)
+		case err == nil && len(made.Body) > 10<<20:
+			t.Errorf("Apply(%q) makes %d bytes", expression, len(made.Body))
+		}
+		if took := time.Since(begun); took > slow {
+			t.Errorf("%q takes %v", expression, took)
 		}
 	})
 }

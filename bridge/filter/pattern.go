@@ -72,9 +72,11 @@ func (p *Pattern) Match(ctx context.Context, e *bridge.Event) (bool, error) {
 // inside it, such as body.ref[0].prefix; "" is the whole.
 type PatternError struct{ Problems []bridge.Problem }
 
-func (e *PatternError) Error() string {
-	texts := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
+func (e *PatternError) Error() string { return problemTexts(e.Problems) }
+
+func problemTexts(problems []bridge.Problem) string {
+	texts := make([]string, len(problems))
+	for i, p := range problems {
 		texts[i] = strings.TrimPrefix(p.String(), ": ")
 	}
 	return strings.Join(texts, "; ")

@@ -154,7 +154,7 @@ func typeText(message string, call bool) string {
 		if operator, is := operators.FindReverse(name); is && operator != "" {
 			name = operator
 		}
-		return fmt.Sprintf("%s does not take %s", name, m[2])
+		return fmt.Sprintf("%s does not take %s", strings.TrimPrefix(name, "@"), m[2])
 	}
 	if m := noMembers.FindStringSubmatch(message); m != nil {
 		return fmt.Sprintf("a %s has no members", m[1])

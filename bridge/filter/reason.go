@@ -111,5 +111,5 @@ func operatorOf(e ast.Expr) string {
 	if operator, is := operators.FindReverse(name); is && operator != "" {
 		return operator
 	}
-	return strings.Trim(name, "_")
+	return strings.Trim(name, "_@")
 }
