@@ -35,6 +35,9 @@ type Response struct {
 	// Cut says that the body ended too soon: the connection was lost, or time
 	// was up. The status stands; what needed the body has an unknown outcome.
 	Cut bool
+	// Judged is what the Sender knows of the answer beyond its status. Nil: the
+	// status says it all.
+	Judged *Judgement
 	// Err is set when there is no complete answer.
 	Err error
 	// Class of Err: timeout, connect, tls, … Empty when Err is nil.
@@ -43,6 +46,18 @@ type Response struct {
 	// counts.
 	Sent    bool
 	Elapsed time.Duration
+}
+
+// Judgement is a Sender's word on an answer whose status says too little. AWS
+// Lambda answers 200 for a function that failed and 502 for a key that is
+// disabled. Each field that is not empty takes the place of the outcome
+// table's; a route's outcome lists still beat Kind, but never make a failure
+// of a 2xx answer a success.
+type Judgement struct {
+	Kind  OutcomeKind
+	Class FailureClass
+	// Error is one line: it ends up in logs and dead letters.
+	Error string
 }
 
 // OutcomeKind is what becomes of a delivery after an attempt.

@@ -32,6 +32,7 @@ type Facts struct {
 //
 //   - the response header Queen-Outcome: success, retry or dead;
 //   - the route's outcome lists;
+//   - the Sender's own judgement (Response.Judged);
 //   - 2xx is delivered. 408, 409, 423, 425 and 5xx count the attempt and are
 //     retried, and so are a timeout and a lost connection once the request may
 //     have been sent. What is the target's fault (429, 503 with Retry-After,
@@ -107,12 +108,35 @@ func judge(resp Response, p Policy, now time.Time) verdict {
 	after, present := retryAfter(resp.Header, now)
 	v := judgeStatus(resp.Status, present)
 	v.after = after
+	v.judged(resp.Judged)
 	if kind, ok := askedOutcome(resp.Header); ok {
 		v.override(kind, asked(kind, resp.Status, v.failure.Class))
-	} else if listed, ok := p.listed[resp.Status]; ok {
+	} else if listed, ok := p.listed[resp.Status]; ok && !failedAs2xx(resp) {
 		v.override(listed.kind, v.failure)
 	}
 	return v
+}
+
+// judged takes the Sender's word.
+func (v *verdict) judged(j *Judgement) {
+	if j == nil {
+		return
+	}
+	if j.Kind != "" {
+		v.kind, v.disable = j.Kind, false
+	}
+	if j.Class != "" {
+		v.failure.Class = j.Class
+	}
+	if j.Error != "" {
+		v.failure.Error = lineOf(j.Error)
+	}
+}
+
+// failedAs2xx says that the Sender knows of a failure behind a status that is
+// listed as success.
+func failedAs2xx(resp Response) bool {
+	return resp.Judged != nil && resp.Judged.Kind != "" && resp.Status >= 200 && resp.Status <= 299
 }
 
 // override replaces the table's word.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/queenbridge/queenbridge/bridge"
@@ -191,6 +192,35 @@ func TestRouteListsBeatTheTable(t *testing.T) {
 		}
 		if got.Kind == bridge.Retry && (got.Delay != 7*time.Second || got.PauseTarget != 7*time.Second) {
 			t.Errorf("Decide(%d) = delay %s, pause %s, want Retry-After of 7s", status, got.Delay, got.PauseTarget)
+		}
+	}
+}
+
+// TestAJudgementBeatsTheStatus: what AWS Lambda says of a function does not
+// stand in the status.
+func TestAJudgementBeatsTheStatus(t *testing.T) {
+	t.Parallel()
+	failed := &bridge.Judgement{Kind: bridge.Retry, Class: bridge.FailureFunctionError, Error: "Err:\n  it  failed"}
+	for _, tt := range []struct {
+		name     string
+		status   int
+		judged   *bridge.Judgement
+		outcomes bridge.Outcomes
+		want     bridge.Outcome
+	}{
+		{"a failed function", 200, failed, bridge.Outcomes{}, bridge.Outcome{Kind: bridge.Retry, Failure: bridge.Failure{Class: bridge.FailureFunctionError, Status: 200, Error: "Err: it failed"}}},
+		{"is no success because 2xx is listed", 200, failed, bridge.Outcomes{Success: []string{"2xx"}}, bridge.Outcome{Kind: bridge.Retry, Failure: bridge.Failure{Class: bridge.FailureFunctionError, Status: 200, Error: "Err: it failed"}}},
+		{"410 that is no Gone", 410, &bridge.Judgement{Kind: bridge.Retry}, bridge.Outcomes{}, bridge.Outcome{Kind: bridge.Retry, Failure: bridge.Failure{Class: bridge.FailureHTTP4xx, Status: 410, Error: "answered 410"}}},
+		{"a disabled key", 502, &bridge.Judgement{Kind: bridge.Hold, Error: "KMS"}, bridge.Outcomes{}, bridge.Outcome{Kind: bridge.Hold, Failure: bridge.Failure{Class: bridge.FailureHTTP5xx, Status: 502, Error: "KMS"}}},
+		{"a list beats it elsewhere", 502, &bridge.Judgement{Kind: bridge.Hold, Error: "KMS"}, bridge.Outcomes{Dead: []string{"502"}}, bridge.Outcome{Kind: bridge.Dead, Failure: bridge.Failure{Class: bridge.FailureHTTP5xx, Status: 502, Error: "KMS"}}},
+		{"a class alone", 413, &bridge.Judgement{Class: bridge.FailureTooLarge}, bridge.Outcomes{}, bridge.Outcome{Kind: bridge.Dead, Failure: bridge.Failure{Class: bridge.FailureTooLarge, Status: 413, Error: "answered 413"}}},
+		{"no word", 200, &bridge.Judgement{}, bridge.Outcomes{}, bridge.Outcome{Kind: bridge.Delivered}},
+	} {
+		p := policy(t, func(r *bridge.Route) { r.Outcomes = tt.outcomes })
+		got := bridge.Decide(bridge.Response{Status: tt.status, Judged: tt.judged}, bridge.Facts{Attempt: 1}, p, now, half)
+		got.Delay = 0
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
 }

@@ -63,7 +63,11 @@ func errorText(err error) string {
 		// url.Error quotes the whole URL.
 		text = strings.ReplaceAll(text, wrapped.Error(), wrapped.Err.Error())
 	}
-	text = queryOrUser.ReplaceAllString(text, "$1")
+	return lineOf(queryOrUser.ReplaceAllString(text, "$1"))
+}
+
+// lineOf is a text as one line of bounded length.
+func lineOf(text string) string {
 	return cutText(strings.Join(strings.Fields(cleanText(text)), " "), maxErrorText)
 }
 
