@@ -74,6 +74,9 @@ func undecodable(err error) bridge.Outcome {
 func expired(d bridge.Delivery) bridge.Outcome {
 	f := d.Last
 	f.Class = bridge.FailureExpired
+	if f.Error == "" {
+		f.Error = "the target could not be called until max_age"
+	}
 	return bridge.Outcome{Kind: bridge.Dead, Failure: f}
 }
 

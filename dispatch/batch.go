@@ -32,6 +32,7 @@ type item struct {
 	called   bool
 	retried  bool // it moved before: a retry, a redrive
 	filtered bool // the route's filter does not want it
+	arriving bool // popped, and not yet waiting for a slot
 	out      bridge.Outcome
 	since    time.Time // when the call began, then when out was decided
 	deadline time.Time // of the call
@@ -161,8 +162,10 @@ func (p *part) start() {
 		p.step()
 		return
 	}
+	p.r.d.limiter.expect(p.r.claim, p.waiting)
 	for _, it := range p.items {
 		if it.state == waiting {
+			it.arriving = true
 			p.r.spawn(func() { p.call(it) })
 		}
 	}
@@ -171,6 +174,11 @@ func (p *part) start() {
 // call takes one item from waiting to an outcome.
 func (p *part) call(it *item) {
 	r := p.r
+	defer func() {
+		if it.arriving { // it needed no slot
+			r.d.limiter.expect(r.claim, -1)
+		}
+	}()
 	defer func() {
 		if v := recover(); v != nil {
 			r.log.Error("panic while attempting", slog.Any(keyError, v), stack())
@@ -192,6 +200,10 @@ func (p *part) call(it *item) {
 		p.skip(it)
 		return
 	}
+	if r.overdue(it.d) {
+		p.giveUp(it, errHeld)
+		return
+	}
 	resp, err := p.callInSlot(it, &event)
 	if err != nil {
 		p.giveUp(it, err)
@@ -209,7 +221,8 @@ func (p *part) call(it *item) {
 // was made.
 func (p *part) callInSlot(it *item, event *bridge.Event) (bridge.Response, error) {
 	r := p.r
-	permit, err := r.d.limiter.acquire(p.lease.ctx, r.claim)
+	it.arriving = false
+	permit, err := r.d.limiter.acquire(p.lease.ctx, r.claim, 1)
 	if err != nil {
 		return bridge.Response{}, err
 	}

@@ -153,15 +153,9 @@ func (s *share) ahead() float64 {
 // slow rate costs few pops.
 const rateAhead = time.Second
 
-// limitRoom is what breaker and rate limit leave of the room for n events, and
-// when that changes by itself. A half-open breaker needs one event.
-func (s *share) limitRoom(n int, now time.Time) (int, time.Time) {
-	if s.breaker.state(now) == breakerHalfOpen {
-		if s.breaker.probing {
-			return 0, time.Time{}
-		}
-		n = min(n, 1)
-	}
+// rateRoom is what the rate limit leaves of the room for n events, and when
+// that changes by itself.
+func (s *share) rateRoom(n int, now time.Time) (int, time.Time) {
 	if s.rate == nil {
 		return n, time.Time{}
 	}
@@ -170,6 +164,28 @@ func (s *share) limitRoom(n int, now time.Time) (int, time.Time) {
 		return n, time.Time{}
 	}
 	return 0, now.Add(max(s.rate.until(now, 1+s.waiting)-rateAhead, time.Millisecond))
+}
+
+// probeRoom is how many events may be popped while the breaker is half-open.
+func (s *share) probeRoom(probes int) int {
+	if s.breaker.probing {
+		probes--
+	}
+	return probes - s.waiting
+}
+
+// overdue says that a delivery's max_age ended while its target could not be
+// called: it ends without another call.
+func (r *route) overdue(d bridge.Delivery) bool {
+	now := time.Now()
+	return r.policy.Expired(d, now) && r.d.limiter.broken(r.target.share, now)
+}
+
+// broken says that a target's breaker is not closed.
+func (l *limiter) broken(s *share, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return s.breaker.state(now) != breakerClosed
 }
 
 // enough is how much room is worth a pop, of a bound, and how long to wait for

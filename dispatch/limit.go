@@ -107,9 +107,10 @@ func (l *limiter) canRun(c *claim, now time.Time) bool {
 }
 
 // acquire waits for a slot. errHeld: the target is or became held; else the
-// cause of ctx.
-func (l *limiter) acquire(ctx context.Context, c *claim) (permit, error) {
+// cause of ctx. arriving is how many were expected of what waits here now.
+func (l *limiter) acquire(ctx context.Context, c *claim, arriving int) (permit, error) {
 	l.mu.Lock()
+	c.expect(-arriving)
 	if ctx.Err() != nil { // also with a free slot: nothing begins after a stop
 		l.mu.Unlock()
 		return permit{}, context.Cause(ctx)
@@ -342,26 +343,36 @@ func (l *limiter) popped(c *claim, n int) {
 	}
 }
 
+// ask is what a feed wants room for.
+type ask struct {
+	most    int  // events, or partitions
+	reserve bool // what it gets
+	probes  int  // the most while the target's breaker is half-open
+}
+
 // room is how many events a route may pop now; mu is held. until is when that
 // changes by itself; zero: not by time.
-func (l *limiter) room(c *claim, now time.Time) (n int, until time.Time) {
-	t := c.target
+func (l *limiter) room(c *claim, now time.Time, probes int) (n int, until time.Time) {
+	t, spare := c.target, c.maxUnset-c.unsettled
 	if t.blocked(now) != nil {
 		return 0, t.blockedUntil()
 	}
+	if t.breaker.state(now) == breakerHalfOpen {
+		return max(0, min(spare, t.probeRoom(probes))), time.Time{}
+	}
 	ahead := t.ahead()
-	n = min(l.pool.room(ahead), t.room(ahead), c.own.room(ahead), c.maxUnset-c.unsettled)
-	n, until = t.limitRoom(n, now)
+	n = min(l.pool.room(ahead), t.room(ahead), c.own.room(ahead), spare)
+	n, until = t.rateRoom(n, now)
 	return max(0, n), until
 }
 
 // awaitRoom waits until a route may pop. It waits a moment for more than a
 // trickle: slots come back one by one, and a pop costs the same for one event
 // as for many.
-func (l *limiter) awaitRoom(ctx context.Context, c *claim) (int, error) {
+func (l *limiter) awaitRoom(ctx context.Context, c *claim, a ask) (int, error) {
 	var patience time.Time // zero: no room seen yet
 	for {
-		n, wait, wake := l.look(c, &patience)
+		n, wait, wake := l.look(c, a, &patience)
 		if wake == nil {
 			return n, nil
 		}
@@ -373,17 +384,21 @@ func (l *limiter) awaitRoom(ctx context.Context, c *claim) (int, error) {
 
 // look is one look at the room: enough (wake is nil), or how long to wait for
 // a change.
-func (l *limiter) look(c *claim, patience *time.Time) (n int, wait time.Duration, wake <-chan struct{}) {
+func (l *limiter) look(c *claim, a ask, patience *time.Time) (n int, wait time.Duration, wake <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	n, until := l.room(c, now)
+	n, until := l.room(c, now, a.probes)
 	enough, patient := c.target.enough(min(c.own.max, c.target.max), now)
 	if n > 0 && patience.IsZero() {
 		*patience = now.Add(patient)
 	}
 	switch {
 	case n >= enough, n > 0 && !now.Before(*patience):
+		n = min(n, a.most)
+		if a.reserve {
+			c.expect(n)
+		}
 		return n, 0, nil
 	case n > 0:
 		wait = patience.Sub(now)

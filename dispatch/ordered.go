@@ -28,14 +28,16 @@ type ordered struct {
 	items []*item
 	done  int // acked: items before it
 	at    int // the message in hand
-	tally tally
-	key   string // of the tally
-	last  time.Time
+	// arriving is 1 until it waits for its first slot.
+	arriving int
+	tally    tally
+	key      string // of the tally
+	last     time.Time
 }
 
 // planOrdered asks for one partition.
-func (r *route) planOrdered(ctx context.Context) (batch, partitions int, err error) {
-	_, err = r.d.limiter.awaitRoom(ctx, r.claim)
+func (r *route) planOrdered(ctx context.Context, reserve bool) (batch, partitions int, err error) {
+	_, err = r.d.limiter.awaitRoom(ctx, r.claim, ask{most: 1, reserve: reserve, probes: probeBatch})
 	if time.Now().UnixNano() < r.careful.Load() {
 		return 1, 1, err
 	}
@@ -48,8 +50,9 @@ func (r *route) takeOrdered(ctx context.Context, p queen.Popped) {
 	l := r.newLease(ctx, p.Lease, leasePartition, true)
 	l.start(p.Asked, len(groups))
 	r.popped(len(groups))
+	r.d.limiter.expect(r.claim, len(groups))
 	for _, messages := range groups {
-		o := &ordered{r: r, lease: l, items: make([]*item, len(messages)), last: time.Now()}
+		o := &ordered{r: r, lease: l, items: make([]*item, len(messages)), arriving: 1, last: time.Now()}
 		o.key = bridge.AttemptKey(r.cfg.Name, messages[0].PartitionID)
 		for i := range messages {
 			o.items[i] = &item{msg: &messages[i], since: time.Now()}
@@ -66,6 +69,7 @@ func (o *ordered) run() {
 			o.r.log.Error("panic while attempting in order", slog.Any(keyError, p), stack())
 		}
 		o.lease.done()
+		o.r.d.limiter.expect(o.r.claim, -o.arriving)
 		o.r.popped(-1)
 	}()
 	if !o.load() {
@@ -127,6 +131,8 @@ func (o *ordered) step(it *item) bool {
 		return o.bury(it, undecodable(err))
 	case o.r.policy.UsedUp(it.d):
 		return o.bury(it, exhausted(it.d))
+	case o.r.overdue(it.d):
+		return o.expire(it)
 	}
 	switch wanted, err := o.r.wanted(it, &event); {
 	case err != nil:
@@ -157,7 +163,9 @@ func (o *ordered) repeats(it *item) bool {
 // or that its outcome does not count.
 func (o *ordered) call(it *item, event *bridge.Event) (bridge.Outcome, error) {
 	r := o.r
-	permit, err := r.d.limiter.acquire(o.lease.ctx, r.claim)
+	arriving := o.arriving
+	o.arriving = 0
+	permit, err := r.d.limiter.acquire(o.lease.ctx, r.claim, arriving)
 	if err != nil {
 		return bridge.Outcome{}, err
 	}
@@ -189,7 +197,7 @@ func (o *ordered) notCalled(err error) bool {
 		o.giveBack()
 		return false
 	case errors.Is(err, errHeld) && o.r.policy.Expired(o.items[o.at].d, time.Now()):
-		return o.bury(o.items[o.at], expired(o.items[o.at].d))
+		return o.expire(o.items[o.at])
 	case errors.Is(err, errHeld):
 		return o.pause(o.r.d.limiter.held(o.r.target.share, time.Now(), time.Minute))
 	case errors.Is(err, errLeaseLost), o.lease.left() <= 0:
@@ -244,6 +252,12 @@ func (o *ordered) bury(it *item, out bridge.Outcome) bool {
 	it.out, it.state = out, decided
 	o.at++
 	return o.commit(it, nil)
+}
+
+// expire ends a delivery that its target could not take until max_age.
+func (o *ordered) expire(it *item) bool {
+	it.called = false // by the call that is not made now
+	return o.bury(it, expired(it.d))
 }
 
 // failed counts the failure in Queen, with what was done before it, and then

@@ -29,8 +29,9 @@ type feed struct {
 	queue string
 	// base holds what is the same for every pop.
 	base queen.PopRequest
-	// plan is how many messages to ask for; it waits until there is room.
-	plan func(ctx context.Context) (batch, partitions int, err error)
+	// plan is how many messages to ask for; it waits until there is room. With
+	// reserve it reserves slots(batch) of it.
+	plan func(ctx context.Context, reserve bool) (batch, partitions int, err error)
 	// take begins on what was popped; ctx ends when the feed is stopped.
 	take func(ctx context.Context, p queen.Popped)
 	// slots is how much room a pop of batch messages takes.
@@ -87,11 +88,17 @@ func (f *feed) turn(ctx context.Context, wait time.Duration) (full bool, err err
 		return false, sleepOr(ctx, popWait, freed)
 	}
 	req := f.base
-	if req.Batch, req.Partitions, err = f.plan(ctx); err != nil {
+	// A long poll reserves no room, or idle routes would hold it; helpers do,
+	// or they would ask for the same room.
+	if req.Batch, req.Partitions, err = f.plan(ctx, wait == 0); err != nil {
 		return false, err
 	}
+	reserved := 0
+	if req.Wait = wait; wait == 0 {
+		reserved = f.slots(req.Batch)
+	}
 	f.narrow(&req)
-	popped, err := f.pop(ctx, req, wait)
+	popped, err := f.pop(ctx, req, reserved)
 	if err != nil {
 		return false, f.unread(ctx, err)
 	}
@@ -104,14 +111,10 @@ func (f *feed) turn(ctx context.Context, wait time.Duration) (full bool, err err
 	return len(popped.Messages) >= req.Batch || partitionsOf(popped.Messages) >= req.Partitions, nil
 }
 
-// pop reserves room while it does not wait: helpers must not ask for the same
-// room twice. A long poll reserves none, or idle routes would hold it.
-func (f *feed) pop(ctx context.Context, req queen.PopRequest, wait time.Duration) (queen.Popped, error) {
-	req.Wait = wait
-	if wait == 0 {
-		n := f.slots(req.Batch)
-		f.r.d.limiter.expect(f.r.claim, n)
-		defer f.r.d.limiter.expect(f.r.claim, -n)
+// pop pops, and gives reserved room back.
+func (f *feed) pop(ctx context.Context, req queen.PopRequest, reserved int) (queen.Popped, error) {
+	if reserved > 0 {
+		defer f.r.d.limiter.expect(f.r.claim, -reserved)
 	}
 	return f.r.d.queen.Pop(ctx, req)
 }
@@ -181,7 +184,7 @@ func (r *route) sourceFeed() *feed {
 // retryFeed pops the route's retries. Brokers whose queue-scoped pops see
 // fired timers late are asked by discovery.
 func (r *route) retryFeed() *feed {
-	f := &feed{r: r, queue: r.retryQueue, plan: r.planBatch, slots: perMessage, take: r.taker(r.retryQueue)}
+	f := &feed{r: r, queue: r.retryQueue, plan: r.planRetries, slots: perMessage, take: r.taker(r.retryQueue)}
 	f.base = queen.PopRequest{Group: r.cfg.Name, Lease: leaseNone, SubscriptionMode: "all"}
 	if r.d.lateTimers {
 		f.base.Namespace, f.base.Task = bridge.RetryNamespace, r.cfg.Name
@@ -210,9 +213,21 @@ func subscription(subscribe string) (mode, from string) {
 	return "all", subscribe // the time wins over the mode (measured 1.3.0)
 }
 
+// probeBatch bounds what is popped of retries, and of partitions, for a target
+// whose breaker is half-open: one is its probe, those beyond max_age end.
+const probeBatch = 64
+
 // planBatch asks for as much as may be called soon.
-func (r *route) planBatch(ctx context.Context) (batch, partitions int, err error) {
-	n, err := r.d.limiter.awaitRoom(ctx, r.claim)
-	n = min(n, maxBatch)
+func (r *route) planBatch(ctx context.Context, reserve bool) (batch, partitions int, err error) {
+	return r.planPop(ctx, ask{most: maxBatch, reserve: reserve, probes: 1})
+}
+
+// planRetries is planBatch for the retry queue.
+func (r *route) planRetries(ctx context.Context, reserve bool) (batch, partitions int, err error) {
+	return r.planPop(ctx, ask{most: maxBatch, reserve: reserve, probes: probeBatch})
+}
+
+func (r *route) planPop(ctx context.Context, a ask) (batch, partitions int, err error) {
+	n, err := r.d.limiter.awaitRoom(ctx, r.claim, a)
 	return n, min(n, popPartitions), err
 }

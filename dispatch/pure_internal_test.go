@@ -207,7 +207,7 @@ func TestRoomCountsWhatWaits(t *testing.T) {
 	room := func(c *claim) int {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		n, _ := l.room(c, time.Now())
+		n, _ := l.room(c, time.Now(), 1)
 		return n
 	}
 	if room(a) != 10 || room(b) != 4 {
@@ -215,7 +215,7 @@ func TestRoomCountsWhatWaits(t *testing.T) {
 	}
 	var permits []permit
 	for range 10 {
-		got, err := l.acquire(t.Context(), a)
+		got, err := l.acquire(t.Context(), a, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

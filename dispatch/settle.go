@@ -186,7 +186,11 @@ func (it *item) ended(now time.Time) bridge.Delivery {
 	case it.d.FirstFailed.IsZero():
 		return held(it.d, now, it.out.Failure)
 	}
-	return it.d
+	d := it.d
+	if d.LastFailed.IsZero() { // a count has no more than the first
+		d.LastFailed = d.FirstFailed
+	}
+	return d
 }
 
 // unstartedDelay: an event nobody called waits as long as its target is held,

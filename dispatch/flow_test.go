@@ -1,0 +1,379 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/dispatch"
+)
+
+// withBreaker is a target with the breaker of config.md.
+func withBreaker(c *dispatch.Config) {
+	for i := range c.Targets {
+		c.Targets[i].Breaker = bridge.Breaker{Enabled: true, Failures: 10, Open: 10 * time.Second, MaxOpen: 5 * time.Minute}
+	}
+}
+
+// refused is a call that did not reach the function.
+func refused(context.Context, call) bridge.Response {
+	return bridge.Response{Err: errors.New("connection refused"), Class: bridge.FailureConnect}
+}
+
+// pushMany pushes n events over 20 partitions.
+func (k *kit) pushMany(queueName string, n int) {
+	k.Helper()
+	for i := range n {
+		k.push(queueName, fmt.Sprint("p", i%20), fmt.Sprintf(`{"n":%d}`, i))
+	}
+}
+
+// between counts the calls within a time.
+func (f *function) between(from, to time.Time) (n int) {
+	for _, c := range f.all() {
+		if !c.at.Before(from) && c.at.Before(to) {
+			n++
+		}
+	}
+	return n
+}
+
+// user-problems: "open breaker drove rows to terminal DEAD".
+func TestOpenBreakerKillsNothingAndCostsNoAttempts(t *testing.T) {
+	t.Parallel()
+	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
+		t.Run(string(ordering), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(k *kit) {
+				r := testRoute("r", "q")
+				if ordering == bridge.OrderingPartition {
+					r = orderedRoute("r", "q")
+					r.Retry.MaxAge = 24 * time.Hour
+				}
+				k.fn.answers(refused)
+				p := k.start(withBreaker, r)
+				k.pushMany("q", 200)
+				k.wait(6 * time.Hour)
+				if n := len(k.graves("r")); n > 0 {
+					t.Fatalf("%d dead letters of an outage shorter than max_age", n)
+				}
+				down := len(k.fn.all())
+				if most := 20 + 6*60/5*2; down > most {
+					t.Errorf("%d calls in 6 hours of outage, want at most %d: one probe per opening", down, most)
+				}
+				if s := p.Status()[0]; s.State != dispatch.StateBroken {
+					t.Errorf("status = %+v", s)
+				}
+				if p.metric(t, "target_breaker_state", "target=fn") == 0 || p.metric(t, "target_breaker_opened_total", "target=fn") < 10 {
+					t.Error("the metrics do not show the open breaker")
+				}
+				k.fn.answers(func(context.Context, call) bridge.Response { return bridge.Response{Status: 200} })
+				k.wait(15 * time.Minute)
+				for _, c := range k.fn.all() {
+					if c.Attempt != 1 {
+						t.Fatalf("%s: attempt %d, no call counted", c.body, c.Attempt)
+					}
+				}
+				if n := len(k.fn.all()) - down; n != 200 {
+					t.Errorf("%d calls after the outage, want each event once", n)
+				}
+				k.settledAll(r)
+				p.stop()
+			})
+		})
+	}
+}
+
+func TestMaxAgeEndsEventsOfABrokenTarget(t *testing.T) {
+	t.Parallel()
+	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
+		t.Run(string(ordering), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(k *kit) {
+				r := testRoute("r", "q")
+				if ordering == bridge.OrderingPartition {
+					r = orderedRoute("r", "q")
+				}
+				r.Retry.MaxAge = time.Hour
+				k.fn.answers(refused)
+				p := k.start(withBreaker, r)
+				k.pushMany("q", 20)
+				k.wait(3 * time.Hour)
+				dead := map[string]bool{}
+				for _, g := range k.graves("r") {
+					dead[g.Origin.TransactionID] = true
+					if g.reason.Class != bridge.FailureExpired || g.reason.Attempts > 1 || g.reason.Error == "" {
+						t.Errorf("reason = %+v", g.reason)
+					}
+				}
+				if len(dead) < 10 {
+					t.Errorf("%d dead letters, want those that opened the breaker at least", len(dead))
+				}
+				overdue := time.Now().Add(-r.Retry.MaxAge - 10*time.Minute)
+				for _, c := range k.fn.all() {
+					if c.n == 1 && c.at.Before(overdue) && !dead["t:"+c.body] {
+						t.Errorf("%s failed first at %s and is not dead", c.body, c.at)
+					}
+				}
+				p.stop()
+			})
+		})
+	}
+}
+
+// user-problems: "synchronised probes".
+func TestReplicasDoNotProbeTogether(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := testRoute("r", "q")
+		k.fn.answers(refused)
+		for range 3 {
+			k.start(withBreaker, r)
+		}
+		k.pushMany("q", 300)
+		k.wait(time.Hour)
+		var probes []time.Time
+		for _, c := range k.fn.all() {
+			if c.at.After(time.Now().Add(-40 * time.Minute)) {
+				probes = append(probes, c.at)
+			}
+		}
+		if len(probes) < 10 {
+			t.Fatalf("%d probes in 40 minutes", len(probes))
+		}
+		together := 0
+		for i := 1; i < len(probes); i++ {
+			if probes[i].Sub(probes[i-1]) < 100*time.Millisecond {
+				together++
+			}
+		}
+		if 3*together > len(probes) {
+			t.Errorf("%d of %d probes came together", together, len(probes))
+		}
+	})
+}
+
+func TestBreakerProbesWithOneRealEventThenStartsSlowly(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := testRoute("r", "q")
+		k.fn.answers(refused)
+		p := k.start(withBreaker, r)
+		k.pushMany("q", 100)
+		k.wait(5 * time.Second)
+		before := len(k.fn.all())
+		k.fn.most = 0
+		k.fn.answers(func(ctx context.Context, _ call) bridge.Response {
+			return after(ctx, time.Second, bridge.Response{Status: 200})
+		})
+		var seen []int // calls in the first seconds after the probe
+		k.wait(5 * time.Second)
+		for len(k.fn.all()) == before {
+			k.wait(100 * time.Millisecond)
+		}
+		first := k.fn.all()[before].at
+		k.wait(5 * time.Second)
+		for s := range 4 {
+			seen = append(seen, k.fn.between(first.Add(time.Duration(s)*time.Second), first.Add(time.Duration(s+1)*time.Second)))
+		}
+		if seen[0] != 1 || seen[1] > 2 || seen[2] > 4 || !slices.IsSorted(seen) {
+			t.Errorf("calls per second after the outage = %v, want one probe, then a slow start", seen)
+		}
+		k.wait(5 * time.Minute)
+		k.settledAll(r)
+		p.stop()
+	})
+}
+
+// user-problems: "throttle = free nack", "429 has its own, longer schedule".
+func TestThrottleCostsNothingAndWaitsLonger(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := testRoute("r", "q")
+		k.fn.answers(func(_ context.Context, c call) bridge.Response {
+			if c.n <= 20 { // more often than the route has attempts
+				return bridge.Response{Status: 429, Header: http.Header{}}
+			}
+			return bridge.Response{Status: 200}
+		})
+		p := k.start(nil, r)
+		k.push("q", "p", `{"a":1}`)
+		k.wait(6 * time.Hour)
+		calls := k.fn.of(`{"a":1}`)
+		if len(calls) != 21 || len(k.graves("r")) != 0 {
+			t.Fatalf("%d calls, %d dead letters; want 21 and none", len(calls), len(k.graves("r")))
+		}
+		for i, c := range calls {
+			if c.Attempt != 1 {
+				t.Errorf("call %d: attempt %d", i, c.Attempt)
+			}
+			if i > 0 && c.at.Sub(calls[i-1].at) < 30*time.Second {
+				t.Errorf("call %d came %s after the one before, want 30s at least", i, c.at.Sub(calls[i-1].at))
+			}
+		}
+		k.settledAll(r)
+		p.stop()
+	})
+}
+
+func TestOverloadLowersTheLimit(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := testRoute("r", "q")
+		capacity := 10 // of the function: what is above gets 503
+		k.fn.answers(func(ctx context.Context, _ call) bridge.Response {
+			k.fn.mu.Lock()
+			over := k.fn.open > capacity
+			k.fn.mu.Unlock()
+			if over {
+				return after(ctx, 20*time.Millisecond, bridge.Response{Status: 503, Header: http.Header{}})
+			}
+			return after(ctx, 100*time.Millisecond, bridge.Response{Status: 200})
+		})
+		p := k.start(nil, r)
+		k.pushMany("q", 3000)
+		k.wait(20 * time.Second)
+		if got := p.metric(t, "target_limit", "target=fn"); got < 5 || got > 16 {
+			t.Errorf("limit = %v of a function that takes 10 at once", got)
+		}
+		calls := len(k.fn.all())
+		k.wait(10 * time.Second)
+		if rate := float64(len(k.fn.all())-calls) / 10; rate < 60 {
+			t.Errorf("%v calls a second, want most of the 100 that the function can do", rate)
+		}
+		p.stop()
+	})
+}
+
+func TestRateLimitHoldsWithoutHoldingSlots(t *testing.T) {
+	t.Parallel()
+	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
+		t.Run(string(ordering), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(k *kit) {
+				r, other := testRoute("r", "q"), testRoute("other", "q2")
+				r.Ordering, other.Target = ordering, "fast"
+				p := k.start(func(c *dispatch.Config) {
+					c.Targets[0].Rate = bridge.TargetRate{PerSecond: 5, Burst: 10}
+				}, r, other)
+				k.pushMany("q", 200)
+				begin := time.Now()
+				k.wait(20*time.Second + 100*time.Millisecond)
+				limited := len(k.fn.all())
+				if limited < 105 || limited > 111 {
+					t.Errorf("%d calls in 20s, want 10 + 5 a second", limited)
+				}
+				for s := range 15 { // no second has more than rate and burst
+					from := begin.Add(time.Duration(s+3) * time.Second)
+					if n := k.fn.between(from, from.Add(time.Second)); n > 6 {
+						t.Errorf("%d calls in second %d", n, s+3)
+					}
+				}
+				if s := p.Status()[0]; s.State != dispatch.StateLimited {
+					t.Errorf("status = %+v, want limited", s)
+				}
+				if got := p.Targets(); len(got) != 2 || got[0].Target != "fast" || got[1].State != dispatch.StateLimited || got[1].InFlight != 0 {
+					t.Errorf("targets = %+v", got)
+				}
+				if p.metric(t, "target_rate_wait_seconds_total", "target=fn") <= 0 {
+					t.Error("no wait for the rate limit is counted")
+				}
+				k.push("q2", "p", `{"x":1}`)
+				k.wait(100 * time.Millisecond)
+				if len(k.fn.of(`{"x":1}`)) != 1 {
+					t.Error("the rate limit of one target holds up another")
+				}
+				k.wait(30 * time.Second)
+				k.settledAll(r)
+				p.stop()
+			})
+		})
+	}
+}
+
+func TestRateLimitedRoutePopsOnlyWhatItMayCallSoon(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := testRoute("r", "q")
+		p := k.start(func(c *dispatch.Config) { c.Targets[0].Rate = bridge.TargetRate{PerSecond: 0.1, Burst: 1} }, r)
+		k.pushMany("q", 50)
+		k.wait(65 * time.Second)
+		if calls, popped := len(k.fn.all()), p.metric(t, "popped_total"); calls != 7 || popped > 8 {
+			t.Errorf("%d calls, %v popped in 65s; want 7 calls and hardly more pops", calls, popped)
+		}
+		p.stop()
+	})
+}
+
+func TestTargetIsDisabledAfterFailingForLong(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := testRoute("r", "q")
+		r.Retry.MaxAge = 200 * time.Hour
+		k.fn.answers(refused)
+		p := k.start(func(c *dispatch.Config) {
+			withBreaker(c)
+			c.Targets[0].DisableAfter = 30 * time.Hour
+		}, r)
+		k.push("q", "p", `{"a":1}`)
+		k.wait(25 * time.Hour)
+		if s := p.Status()[0]; s.State != dispatch.StateBroken {
+			t.Errorf("status after 25h = %+v", s)
+		}
+		for _, after := range []string{"12h0m0s", "24h0m0s"} {
+			if n := p.metric(t, "target_failing_alerts_total", "after="+after); n != 1 {
+				t.Errorf("%v alerts after %s, want one", n, after)
+			}
+		}
+		k.wait(6 * time.Hour)
+		calls := len(k.fn.all())
+		if s := p.Status()[0]; s.State != dispatch.StateDisabled || p.metric(t, "target_disabled") != 1 {
+			t.Errorf("status after 31h = %+v", s)
+		}
+		k.wait(24 * time.Hour)
+		if n := len(k.fn.all()); n != calls {
+			t.Errorf("%d calls of a disabled target", n-calls)
+		}
+		if !k.logs.has("failed for disable_after") {
+			t.Error("the log does not say why")
+		}
+		p.stop()
+	})
+}
+
+// user-problems: "one hanging target backed up everyone", "hanging endpoint
+// occupies all slots".
+func TestHangingTargetTakesNoSlotsOfOthers(t *testing.T) {
+	t.Parallel()
+	deliveries := func(t *testing.T, hanging bool) (n int) {
+		inBubble(t, nil, func(k *kit) {
+			routes := []bridge.Route{testRoute("fine", "fine"), testRoute("hang", "hang")}
+			routes[0].Target, routes[1].Target = "fine", "hanging"
+			k.fn.answers(func(ctx context.Context, c call) bridge.Response {
+				if c.target == "hanging" {
+					return after(ctx, time.Hour, bridge.Response{Status: 200})
+				}
+				return after(ctx, 50*time.Millisecond, bridge.Response{Status: 200})
+			})
+			p := k.start(func(c *dispatch.Config) { c.Settings.MaxInFlight = 20 }, routes...)
+			if hanging {
+				k.pushMany("hang", 500)
+				k.wait(time.Minute)
+			}
+			k.pushMany("fine", 3000)
+			k.wait(10 * time.Second)
+			n = len(slices.DeleteFunc(k.fn.all(), func(c call) bool { return c.target == "hanging" }))
+			p.stop()
+		})
+		return n
+	}
+	alone, beside := deliveries(t, false), deliveries(t, true)
+	if alone < 1000 || float64(beside) < 0.95*float64(alone) {
+		t.Errorf("%d deliveries beside a hanging target, %d without; want 0.95 of them", beside, alone)
+	}
+}
