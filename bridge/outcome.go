@@ -24,6 +24,9 @@ type Facts struct {
 	Attempt int
 	// FirstFailed is when the delivery failed first; zero: never before.
 	FirstFailed time.Time
+	// NeedsBody says that a success is none without its whole body: a reply is
+	// made of it, or a report of failed items is read in it.
+	NeedsBody bool
 }
 
 // Decide says what becomes of a delivery after one attempt. It is pure; random
@@ -38,7 +41,11 @@ type Facts struct {
 //     have been sent. What is the target's fault (429, 503 with Retry-After,
 //     401, 403, 404, 405, 407, 3xx, and everything before a request is sent) is
 //     held: tried again, the attempt not counted. 501, 505 and the other 4xx
-//     are dead; 410 disables the target too.
+//     are dead; 410 disables the target too;
+//   - a success whose body is needed and was cut off has an unknown outcome: the
+//     attempt counts and is retried. One with a larger body than can be taken
+//     is dead with class too_large: the function did its work, and would answer
+//     as much again.
 //
 // A counted failure of the last attempt is dead with class exhausted, and any
 // failure at max_age since the first one with class expired; both keep the
@@ -46,6 +53,9 @@ type Facts struct {
 // most an hour, and never past max_age.
 func Decide(resp Response, f Facts, p Policy, now time.Time, random func() float64) Outcome {
 	v := judge(resp, p, now)
+	if f.NeedsBody {
+		v.wantBody(resp)
+	}
 	if v.kind == Delivered {
 		return Outcome{Kind: Delivered}
 	}
@@ -142,6 +152,19 @@ func failedAs2xx(resp Response) bool {
 // override replaces the table's word.
 func (v *verdict) override(kind OutcomeKind, f Failure) {
 	v.kind, v.failure, v.disable = kind, f, false
+}
+
+// wantBody takes back a success whose body is needed and not there.
+func (v *verdict) wantBody(resp Response) {
+	switch {
+	case v.kind != Delivered:
+	case resp.Truncated && !resp.Cut:
+		v.override(Dead, Failure{Class: FailureTooLarge, Status: resp.Status,
+			Error: fmt.Sprintf("answered %d with more than can be taken", resp.Status)})
+	case resp.Cut:
+		v.override(Retry, Failure{Class: FailureConnect, Status: resp.Status,
+			Error: fmt.Sprintf("answered %d, but its body ended too soon: the outcome is unknown", resp.Status)})
+	}
 }
 
 // askedOutcome reads Queen-Outcome; an unknown word asks for nothing.

@@ -27,9 +27,6 @@ var (
 		{"transform.body", "transforms are"},
 		{"transform.headers", "transforms are"},
 		{"on_exhausted", "pausing a route is"},
-		{"reply.queue", "replies are"},
-		{"reply.partition", "replies are"},
-		{"reply.on_failure", "replies are"},
 	}
 )
 

@@ -67,13 +67,22 @@ func (r Route) check(k checklist) {
 		k.fail(p.Path, "%s", p.Text)
 	}
 	k.word("on_exhausted", r.OnExhausted, onExhausteds)
+	r.checkReply(k)
+	k.between("concurrency", r.Concurrency, 0, maxConcurrency)
+}
+
+// checkReply: query: is no form of a reply's partition, an answer has none.
+func (r Route) checkReply(k checklist) {
 	if r.Reply.Queue != "" {
 		k.foreignQueue("reply.queue", r.Reply.Queue)
+		k.valueForm("reply.partition", r.Reply.Partition, FormBody, FormHeader, FormLiteral)
+		if r.Reply.Queue == r.Queue && r.Filter == "" && r.Pattern == nil {
+			k.warn("reply.queue", "is the queue the route reads: each reply calls the function again, for ever; set filter, such as event.source != %q", r.Name)
+		}
 	} else {
 		k.when(r.Reply.Partition != "", "reply.partition", "has no effect without reply.queue")
 		k.when(r.Reply.OnFailure, "reply.on_failure", "has no effect without reply.queue")
 	}
-	k.between("concurrency", r.Concurrency, 0, maxConcurrency)
 }
 
 // maxBatch is the most one pop takes: one partition may fill it, and a settle

@@ -12,7 +12,7 @@ import (
 
 // request is what a Sender gets for an item.
 func (r *route) request(it *item, e *bridge.Event) *bridge.Request {
-	return &bridge.Request{
+	req := &bridge.Request{
 		DeliveryID:  bridge.DeliveryID(r.cfg.Name, it.d.Origin),
 		Attempt:     it.d.Attempt + 1,
 		Queue:       it.d.Origin.Queue,
@@ -22,6 +22,10 @@ func (r *route) request(it *item, e *bridge.Event) *bridge.Request {
 		Body:        e.Body,
 		Traceparent: e.Traceparent,
 	}
+	if r.replies() {
+		req.Capture = maxReplyBody
+	}
+	return req
 }
 
 // attempt makes one call, whose permit learns how the target fares. A panic
@@ -48,7 +52,7 @@ func (r *route) attempt(calling context.Context, p *permit, req *bridge.Request,
 
 // decide judges an answer and lets the target feel it.
 func (r *route) decide(it *item, resp *bridge.Response) bridge.Outcome {
-	facts := bridge.Facts{Attempt: it.d.Attempt + 1, FirstFailed: it.d.FirstFailed}
+	facts := bridge.Facts{Attempt: it.d.Attempt + 1, FirstFailed: it.d.FirstFailed, NeedsBody: r.needsBody(resp.Status)}
 	now := time.Now()
 	out := bridge.Decide(*resp, facts, r.policy, now, rand.Float64)
 	if out.PauseTarget > 0 {

@@ -37,7 +37,8 @@ type item struct {
 	since    time.Time // when the call began, then when out was decided
 	deadline time.Time // of the call
 	key      string    // of the retry timer in the settle, of a detached item
-	reason   error     // of unstarted
+	reply    *queen.Item
+	reason   error // of unstarted
 }
 
 // part is what one pop leased of one partition. With ordering none its items
@@ -209,7 +210,7 @@ func (p *part) call(it *item) {
 		p.giveUp(it, err)
 		return
 	}
-	out := r.decide(it, &resp)
+	out := r.addReply(it, &event, &resp, r.decide(it, &resp))
 	wasDetached := p.ended(it, out)
 	r.record(it, &resp, out, wasDetached)
 	if wasDetached {

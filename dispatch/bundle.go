@@ -137,8 +137,8 @@ func (b *bundler) settle(ctx context.Context, unit []*settlement, stuck func()) 
 	case timersGone:
 		b.repair(ctx, tx.Timers, err)
 		endAll(unit, result{})
-	case duplicate: // the ids of our pushes are this settle's own: it had committed
-		endAll(unit, result{})
+	case duplicate:
+		b.duplicate(ctx, unit, stuck)
 	case leaseLost:
 		b.without(ctx, unit, culprit(refusalText(err), unit), result{verdict: refused}, stuck)
 	case precondition:
@@ -162,6 +162,9 @@ func assemble(unit []*settlement, tx *queen.Transaction) (owners []int) {
 			}
 			if e.push != nil {
 				tx.Pushes = append(tx.Pushes, *e.push)
+			}
+			if e.reply != nil {
+				tx.Pushes = append(tx.Pushes, *e.reply)
 			}
 		}
 		if s.kv != nil {
@@ -282,6 +285,21 @@ func (b *bundler) oneByOne(ctx context.Context, unit []*settlement, stuck func()
 	for i := range unit {
 		b.settle(ctx, unit[i:i+1], stuck)
 	}
+}
+
+// duplicate: the ids of dead letters are this settle's own, so it had
+// committed. The id of a reply is fixed: an earlier holder may have pushed it,
+// and Queen 1.x looks at pushes before it looks at leases.
+func (b *bundler) duplicate(ctx context.Context, unit []*settlement, stuck func()) {
+	for range replied(unit) {
+		if !b.repliesAlone(ctx, unit, stuck) {
+			endAll(unit, result{verdict: abandoned})
+			return
+		}
+		b.settle(ctx, unit, stuck)
+		return
+	}
+	endAll(unit, result{})
 }
 
 // precondition: a value of our own proves that this body had committed, any

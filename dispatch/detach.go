@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
 )
 
 // detachTimeout bounds the cancel of a timer: where it gets no answer, the
@@ -43,8 +44,8 @@ func (r *route) backoff(attempt int, now time.Time) time.Duration {
 	return bridge.Decide(slow, facts, r.policy, now, rand.Float64).Delay
 }
 
-// detachEnded is the end of a detached call. Only success acts: it cancels the
-// timer once the settle was answered. On every other end the timer is the
+// detachEnded is the end of a detached call. Only success acts: once the settle
+// was answered it pushes the reply, then it cancels the timer. On every other end the timer is the
 // retry; it may be another holder's by now, and is let be.
 func (p *part) detachEnded(it *item, out bridge.Outcome) {
 	if out.Kind != bridge.Delivered {
@@ -57,6 +58,14 @@ func (p *part) detachEnded(it *item, out bridge.Outcome) {
 	}
 	ctx, cancel := context.WithTimeout(p.r.d.settling, detachTimeout)
 	defer cancel()
+	if it.reply != nil {
+		if err := p.r.d.store(ctx, []queen.Item{*it.reply}, func() {}); err != nil {
+			p.r.log.LogAttrs(ctx, slog.LevelWarn, "reply of a detached call not pushed, the event is called again",
+				slog.String(keyEvent, it.d.Origin.TransactionID), slog.Any(keyError, err))
+			return
+		}
+		p.r.m.replies.WithLabelValues(p.r.cfg.Name).Inc()
+	}
 	status, err := p.r.d.queen.CancelTimer(ctx, p.r.retryQueue, it.key)
 	if err != nil {
 		p.r.log.LogAttrs(ctx, slog.LevelWarn, "retry of a delivered event not cancelled, it may be delivered again",

@@ -32,6 +32,10 @@ func (b *bundler) submitTwoSteps(s *settlement) {
 // Between the two a fault adds one copy of what was failing; the ack last
 // means that nothing is lost.
 func (b *bundler) twoSteps(ctx context.Context, s *settlement, stuck func()) {
+	if !b.repliesAlone(ctx, []*settlement{s}, stuck) {
+		s.end(result{verdict: abandoned})
+		return
+	}
 	if !s.whole {
 		s.end(result{verdict: forgotten})
 		return

@@ -180,7 +180,7 @@ func (o *ordered) call(it *item, event *bridge.Event) (bridge.Outcome, error) {
 	if err != nil {
 		return bridge.Outcome{}, err
 	}
-	out := r.decide(it, &resp)
+	out := r.addReply(it, event, &resp, r.decide(it, &resp))
 	it.out, it.since = out, time.Now()
 	r.record(it, &resp, out, false)
 	if o.lease.isLost() {
@@ -337,6 +337,9 @@ func (o *ordered) plan(dead *item, c *count, now time.Time) *settlement {
 	for i, it := range o.items[o.done:o.at] {
 		e := &s.entries[i]
 		e.ack, e.messageID, e.filtered = completed(it.msg, o.lease), it.msg.ID, it.filtered
+		if it.reply != nil {
+			e.carryReply(it)
+		}
 		if it == dead {
 			o.r.addDead(e, it.ended(now), it.out, rand.Text())
 		}

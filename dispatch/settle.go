@@ -53,27 +53,34 @@ type settlement struct {
 	told  bool
 }
 
-// entry is one message of a settlement: its ack and its rider, if any.
+// entry is one message of a settlement: its ack and its riders, if any.
 type entry struct {
 	ack       queen.Ack
 	messageID string
-	timer     *queen.Timer
-	push      *queen.Item
-	// d is the delivery as the rider continues or ends it; nil without one.
-	d        *bridge.Delivery
+	timer     *queen.Timer // of the retry
+	push      *queen.Item  // the dead letter
+	reply     *queen.Item
+	// was is the delivery that the riders continue or end; nil without one. d
+	// is what became of it: set with timer or push.
+	was, d   *bridge.Delivery
 	blamed   bool // the rider is the dead letter of what Queen refused
 	filtered bool // acked because the route's filter does not want it
 }
 
-func (e *entry) size() int {
-	switch {
-	case e.timer != nil:
-		return len(e.timer.Payload)
-	case e.push != nil:
-		return len(e.push.Payload)
+func (e *entry) size() (n int) {
+	if e.timer != nil {
+		n += len(e.timer.Payload)
 	}
-	return 0
+	if e.push != nil {
+		n += len(e.push.Payload)
+	}
+	if e.reply != nil {
+		n += len(e.reply.Payload)
+	}
+	return n
 }
+
+func (e *entry) rides() bool { return e.timer != nil || e.push != nil || e.reply != nil }
 
 // riders says that more than acks is to be done.
 func (s *settlement) riders() bool {
@@ -81,7 +88,7 @@ func (s *settlement) riders() bool {
 		return true
 	}
 	for i := range s.entries {
-		if s.entries[i].timer != nil || s.entries[i].push != nil {
+		if s.entries[i].rides() {
 			return true
 		}
 	}
@@ -168,6 +175,9 @@ func (r *route) addRider(e *entry, it *item, now time.Time, nonce string) {
 		return
 	}
 	delay := max(0, it.out.Delay-now.Sub(it.since))
+	if it.reply != nil {
+		e.carryReply(it)
+	}
 	switch it.out.Kind {
 	case bridge.Retry:
 		r.addTimer(e, failedOnce(it.d, now, it.out.Failure), delay, nonce)
@@ -176,6 +186,13 @@ func (r *route) addRider(e *entry, it *item, now time.Time, nonce string) {
 	case bridge.Dead:
 		r.addDead(e, it.ended(now), it.out, nonce)
 	}
+}
+
+// carryReply adds the reply to what is settled with its event.
+func (e *entry) carryReply(it *item) {
+	was := it.d
+	was.Attempt++
+	e.was, e.reply = &was, it.reply
 }
 
 // ended is a delivery that comes to its end now.
@@ -228,7 +245,7 @@ func (r *route) addTimer(e *entry, d bridge.Delivery, delay time.Duration, nonce
 		r.addDead(e, d, tooLarge(d, "its retry is larger than a Queen timer may be (1 MiB)"), nonce)
 		return
 	}
-	e.d = &next
+	e.was, e.d = &d, &next
 	e.timer = &queen.Timer{
 		Queue: r.retryQueue, Key: bridge.TimerKey(d.Lineage, next.Hop), Partition: bridge.RetryLane(d.Lineage),
 		Delay: delay, TransactionID: bridge.SettleTxn(d.Lineage, next.Hop, nonce), Payload: payload,
@@ -248,13 +265,14 @@ func tooLarge(d bridge.Delivery, why string) bridge.Outcome {
 // addDead ends a delivery: its envelope, with the reason, goes to the route's
 // dead queue.
 func (r *route) addDead(e *entry, d bridge.Delivery, out bridge.Outcome, nonce string) {
+	was := d
 	d.Hop++
 	d.Dead = &bridge.DeadReason{
 		Route: r.cfg.Name, Class: out.Failure.Class, Attempts: d.Attempt,
 		First: d.FirstFailed, Last: d.LastFailed,
 		Status: out.Failure.Status, Error: out.Failure.Error, Response: out.Response,
 	}
-	e.d, e.timer = &d, nil
+	e.was, e.d, e.timer = &was, &d, nil
 	e.push = &queen.Item{
 		Queue: bridge.DeadQueue(r.cfg.Name), Partition: bridge.DeadLane(d.Lineage),
 		TransactionID: bridge.SettleTxn(d.Lineage, d.Hop, nonce), Payload: d.AppendEnvelope(nil),
@@ -287,6 +305,9 @@ func (s *settlement) count() {
 }
 
 func (s *settlement) tally(e *entry) {
+	if e.reply != nil {
+		s.r.m.replies.WithLabelValues(s.r.cfg.Name).Inc()
+	}
 	switch {
 	case e.filtered:
 		s.r.m.filtered.Inc()

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"strings"
 
@@ -48,27 +49,40 @@ func (b *bundler) halves(ctx context.Context, s *settlement, stuck func()) {
 	b.settle(ctx, []*settlement{front}, stuck)
 }
 
-// blame makes the rider of one message a dead letter of class too_large; false
-// where there is none, or it is one already.
+// blame makes the riders of one message a dead letter of class too_large; of a
+// dead letter that carries a reply only the reply goes. False where there is
+// none, or it is one already.
 func (r *route) blame(e *entry, cause error) bool {
-	if e.d == nil || e.blamed {
+	switch {
+	case e.was == nil || e.blamed:
 		return false
+	case e.reply != nil && e.push != nil:
+		r.log.Error("reply of a dead letter refused for good, it is left out", slog.Any(keyError, cause))
+		e.reply = nil
+		return true
 	}
-	d := *e.d
-	d.Hop-- // the hop it did not make
+	d := *e.was
 	d.Dead = nil
-	r.addDead(e, d, tooLarge(d, "Queen refuses its settle: "+cause.Error()), e.nonce())
-	e.blamed = true
+	why := "Queen refuses its settle: "
+	if e.reply != nil {
+		why = "the function did its work, but Queen refuses its reply: "
+	}
+	r.addDead(e, d, tooLarge(d, why+cause.Error()), e.nonce())
+	e.reply, e.blamed = nil, true
 	return true
 }
 
-// nonce is the nonce of an entry's rider: the end of its transaction id.
+// nonce is the nonce of an entry's rider: the end of its transaction id. A
+// reply has none.
 func (e *entry) nonce() string {
 	txn := ""
-	if e.timer != nil {
+	switch {
+	case e.timer != nil:
 		txn = e.timer.TransactionID
-	} else if e.push != nil {
+	case e.push != nil:
 		txn = e.push.TransactionID
+	default:
+		return rand.Text()
 	}
 	return txn[strings.LastIndexByte(txn, '/')+1:]
 }

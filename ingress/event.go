@@ -112,7 +112,7 @@ func (e *envelope) appendPayload(dst []byte, event bridge.Event) json.RawMessage
 // partitionOf is the source's own partition, or a lane by the transaction id.
 func (s *source) partitionOf(f *facts, id string) string {
 	if v, _, ok := s.partition.value(f); ok && v != "" {
-		return partitionName(v)
+		return bridge.PartitionName(v)
 	}
 	return bridge.SourceLane(s.name, id, s.lanes)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/queenbridge/queenbridge/bridge"
 )
 
 // expression is a compiled value expression (presets.md §1): alternatives,
@@ -133,22 +135,18 @@ func parseHash(argument string) (term, error) {
 // event_type and partition: body:<path>, header:<name>, query:<name>, and
 // where literal is set literal:<text>. In a split batch body: reads the item.
 func parseSourceForm(s string, literal bool) (expression, error) {
-	form, name, _ := strings.Cut(s, ":")
-	switch {
-	case name == "":
-	case form == "body":
-		return expression{{kind: termItem, name: name}}, nil
-	case form == "header":
-		return expression{{kind: termHeader, name: name}}, nil
-	case form == "query":
-		return expression{{kind: termQuery, name: name}}, nil
-	case form == "literal" && literal:
-		return expression{{kind: termText, name: name}}, nil
+	form, ok := bridge.ParseValueForm(s)
+	if ok && (literal || form.Kind != bridge.FormLiteral) {
+		return expression{{kind: formTerms[form.Kind], name: form.Name}}, nil
 	}
 	if literal {
 		return nil, errors.New("must be body:<path>, header:<name>, query:<name> or literal:<text>")
 	}
 	return nil, errors.New("must be body:<path>, header:<name> or query:<name>")
+}
+
+var formTerms = map[string]termKind{
+	bridge.FormBody: termItem, bridge.FormHeader: termHeader, bridge.FormQuery: termQuery, bridge.FormLiteral: termText,
 }
 
 // value is what the first alternative that has one yields.

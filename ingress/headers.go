@@ -3,7 +3,6 @@ package ingress
 import (
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -41,21 +40,19 @@ func canonicalSet(names []string) map[string]bool {
 	return set
 }
 
-// appendTo appends the headers of an event, sorted by name: net/http keeps the
-// order of equal names but not of different ones, so any other order would
-// change from delivery to delivery.
+// appendTo appends the headers of an event, sorted by name.
 func (f *headerFilter) appendTo(dst []bridge.Header, h http.Header) []bridge.Header {
 	connection := h["Connection"]
 	for name, values := range h {
 		choice := f.choose(name)
-		if choice.dropped || len(connection) > 0 && hopByHop(connection, name) {
+		if choice.dropped || len(connection) > 0 && bridge.HopByHop(connection, name) {
 			continue
 		}
 		for _, v := range values {
 			dst = append(dst, bridge.Header{Name: choice.lower, Value: v})
 		}
 	}
-	slices.SortStableFunc(dst, func(a, b bridge.Header) int { return strings.Compare(a.Name, b.Name) })
+	bridge.SortHeaders(dst)
 	return dst
 }
 
@@ -82,35 +79,7 @@ func (f *headerFilter) dropped(name string) bool {
 	case f.keep[name]:
 		return false
 	}
-	return deniedHeader(name)
-}
-
-// deniedHeader is the built-in deny list. A provider has sent the secret itself
-// in a header before: whoever stored headers stored secrets.
-func deniedHeader(name string) bool {
-	switch name {
-	case "Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie", "X-Api-Key":
-		return true
-	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Te", "Trailer",
-		"Transfer-Encoding", "Upgrade": // hop-by-hop: RFC 9110, 7.6.1
-		return true
-	case "Content-Length", "Expect": // of this hop's message, not of the event
-		return true
-	}
-	lower := strings.ToLower(name)
-	return strings.Contains(lower, "secret") || strings.Contains(lower, "token")
-}
-
-// hopByHop says that the Connection header names this one.
-func hopByHop(connection []string, name string) bool {
-	for _, line := range connection {
-		for option := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.TrimSpace(option), name) {
-				return true
-			}
-		}
-	}
-	return false
+	return bridge.DeniedHeader(name)
 }
 
 // traceparent returns the trace context of a request, "" where it is absent or

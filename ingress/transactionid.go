@@ -122,12 +122,3 @@ func between(s string, from, to byte) bool {
 	}
 	return true
 }
-
-// partitionName makes a value usable as a partition: Queen refuses a whole
-// push for one control character (queen-contract §3).
-func partitionName(v string) string {
-	if len(v) <= maxID && between(v, 0x20, 0x7e) {
-		return v
-	}
-	return "sha256:" + hexSHA256([]byte(v))
-}
