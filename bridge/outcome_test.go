@@ -105,6 +105,35 @@ func codes(list string) map[int]bool {
 	return set
 }
 
+// A success whose body is needed is one only with the whole of it.
+func TestDecideByANeededBody(t *testing.T) {
+	t.Parallel()
+	p := policy(t, nil)
+	for _, tt := range []struct {
+		name           string
+		status         int
+		truncated, cut bool
+		needed         bool
+		want           bridge.OutcomeKind
+		class          bridge.FailureClass
+	}{
+		{"whole", 200, false, false, true, bridge.Delivered, ""},
+		{"lost on the way", 200, false, true, true, bridge.Retry, bridge.FailureConnect},
+		{"lost on the way behind the limit", 200, true, true, true, bridge.Retry, bridge.FailureConnect},
+		{"larger than can be taken", 200, true, false, true, bridge.Dead, bridge.FailureTooLarge},
+		{"lost, and not needed", 200, false, true, false, bridge.Delivered, ""},
+		{"too large, and not needed", 200, true, false, false, bridge.Delivered, ""},
+		{"a failure all the same", 500, true, true, true, bridge.Retry, bridge.FailureHTTP5xx},
+	} {
+		resp := answer(tt.status)
+		resp.Truncated, resp.Cut = tt.truncated, tt.cut
+		got := bridge.Decide(resp, bridge.Facts{Attempt: 1, NeedsBody: tt.needed}, p, now, half)
+		if got.Kind != tt.want || got.Failure.Class != tt.class {
+			t.Errorf("Decide(%s) = %s, %s; want %s, %s", tt.name, got.Kind, got.Failure.Class, tt.want, tt.class)
+		}
+	}
+}
+
 func TestDecideByError(t *testing.T) {
 	t.Parallel()
 	failure := errors.New("broken")

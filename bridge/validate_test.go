@@ -170,6 +170,8 @@ func TestValidate(t *testing.T) {
 		{"routes[0].outcomes.retry", `["404", "4o4"]`, `routes[0].outcomes.retry[1]: must be a status code ("404"), a range ("500-599") or a class ("5xx"), got "4o4"`},
 		{"routes[0].on_exhausted", `"drop"`, `routes[0].on_exhausted: must be dead_letter or pause, got "drop"`},
 		{"routes[0].reply", `{"partition": "p"}`, `routes[0].reply.partition: has no effect without reply.queue`},
+		{"routes[0].reply", `{"queue": "answers", "partition": "header:X-Key", "on_failure": true}`, ""},
+		{"routes[0].reply", `{"queue": "answers", "partition": "query:key"}`, `routes[0].reply.partition: must be body:<path>, header:<name> or literal:<text>, got "query:key"`},
 		{"routes[0].concurrency", `-1`, `routes[0].concurrency: must be 0 or more, got -1`},
 
 		{"queues[0].name", `null`, `queues[0].name: is required`},

@@ -21,6 +21,19 @@
 // called; one about which the filter fails becomes a dead letter. The filter is
 // asked once: a retry has passed it, also where the filter was changed since.
 //
+// # Replies
+//
+// Where the route has a reply queue, the answer to a call becomes an event of
+// it: type reply, the route as its source, body and headers those of the
+// answer, and queen-event, queen-delivery and queen-status to tell which event
+// was answered and how. It rides in the transaction that acks the event, into
+// the event's partition unless the route says otherwise. 202, 204 and an empty
+// body are no reply. With on_failure the answer that ended a delivery as a dead
+// letter is one, too: type reply.failed; a failure without an answer, such as a
+// timeout, is not. Of an answer that came in part nothing is pushed: a success
+// cut off on its way is called again, one larger than 24 MiB becomes a dead
+// letter. The queue is left as it is unless the configuration lists it.
+//
 // # Promises
 //
 //   - An event is delivered or in Queen (queue, timer, dead letter) whatever
