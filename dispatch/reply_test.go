@@ -465,4 +465,3 @@ func TestReplyRefusedForGoodEndsAsADeadLetter(t *testing.T) {
 		p.stop()
 	})
 }
-
