@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -9,40 +10,53 @@ import (
 	"github.com/queenbridge/queenbridge/bridge"
 )
 
-// changedSources are the names of sources that differ between two
+// resourceDiff are the names of resources of one kind that differ between two
 // configurations.
-type changedSources struct{ added, changed, removed []string }
+type resourceDiff struct{ added, changed, removed []string }
 
-func (c changedSources) none() bool { return len(c.added)+len(c.changed)+len(c.removed) == 0 }
+func (c resourceDiff) none() bool { return len(c.added)+len(c.changed)+len(c.removed) == 0 }
 
-func sourceChanges(before, after []bridge.Source) changedSources {
-	known := make(map[string]bridge.Source, len(before))
-	for _, s := range before {
-		known[s.Name] = s
+// changes is what a running bridge follows without a restart.
+type changes struct{ sources, targets, routes, queues resourceDiff }
+
+func (c changes) none() bool {
+	return c.sources.none() && c.targets.none() && c.routes.none() && c.queues.none()
+}
+
+func changesOf(before, after bridge.Config) changes {
+	return changes{
+		sources: changedNames(before.Sources, after.Sources, func(s bridge.Source) string { return s.Name }),
+		targets: changedNames(before.Targets, after.Targets, func(t bridge.Target) string { return t.Name }),
+		routes:  changedNames(before.Routes, after.Routes, func(r bridge.Route) string { return r.Name }),
+		queues:  changedNames(before.Queues, after.Queues, func(q bridge.Queue) string { return q.Name }),
 	}
-	var c changedSources
-	for _, s := range after {
-		old, ok := known[s.Name]
-		delete(known, s.Name)
+}
+
+func changedNames[T any](before, after []T, name func(T) string) resourceDiff {
+	known := make(map[string]T, len(before))
+	for _, v := range before {
+		known[name(v)] = v
+	}
+	var c resourceDiff
+	for _, v := range after {
+		old, ok := known[name(v)]
+		delete(known, name(v))
 		switch {
 		case !ok:
-			c.added = append(c.added, s.Name)
-		case !reflect.DeepEqual(old, s):
-			c.changed = append(c.changed, s.Name)
+			c.added = append(c.added, name(v))
+		case !reflect.DeepEqual(old, v):
+			c.changed = append(c.changed, name(v))
 		}
 	}
-	for name := range known {
-		c.removed = append(c.removed, name)
-	}
-	slices.Sort(c.removed)
+	c.removed = slices.Sorted(maps.Keys(known))
 	return c
 }
 
-// restartChanges names what differs and is only read at the start: settings by
-// their path, targets, routes and queues by their name. Values are not shown:
-// some are secrets.
+// restartChanges names what differs and is only read at the start, by its
+// path. Values are not shown: some are secrets.
 func restartChanges(before, after bridge.Config) []string {
-	before.Sources, after.Sources = nil, nil
+	before.Sources, before.Targets, before.Routes, before.Queues = nil, nil, nil, nil
+	after.Sources, after.Targets, after.Routes, after.Queues = nil, nil, nil, nil
 	return differences("", reflect.ValueOf(before), reflect.ValueOf(after))
 }
 

@@ -13,12 +13,14 @@ import (
 	"github.com/queenbridge/queenbridge/bridge/configfile"
 )
 
-// reloader keeps a running bridge on what its configuration says: sources are
-// replaced at once, everything else is reported as waiting for a restart. A
-// configuration that cannot be used changes nothing.
+// reloader keeps a running bridge on what its configuration says: sources,
+// targets, routes and queues are replaced at once, everything else is reported
+// as waiting for a restart. A configuration that cannot be used changes
+// nothing.
 type reloader struct {
 	load    func() (configfile.Result, error)
 	update  func([]bridge.Source) error // nil: this process serves no sources
+	rules   func(rules) error           // nil: this process does not dispatch
 	queues  func(context.Context, []bridge.ManagedQueue) error
 	token   func(bridge.Secret) // nil: Queen's token is read at the start only
 	running bridge.Config
@@ -110,22 +112,16 @@ func (r *reloader) reload(asked bool) ([]string, []bridge.ManagedQueue) {
 		return result.Files(), nil
 	}
 	r.retoken(result.Config.Queen.Token)
-	next := r.running
-	next.Sources = result.Config.Sources
-	changes := sourceChanges(r.running.Sources, next.Sources)
+	changes := changesOf(r.running, result.Config)
 	r.report(result, changes, asked)
-	if changes.none() {
-		return result.Files(), nil
+	before := r.running
+	r.applySources(result.Config.Sources, changes.sources)
+	r.applyRules(rules{result.Config.Routes, result.Config.Targets}, changes)
+	if !changes.queues.none() {
+		r.running.Queues = result.Config.Queues
+		r.say("queues reloaded", changes.queues, time.Now())
 	}
-	begun := time.Now()
-	if err := r.apply(next.Sources); err != nil {
-		r.log.Error("sources not reloaded: the running ones stay", "problems", problemsOf(err))
-		return result.Files(), nil
-	}
-	r.log.Info("sources reloaded", "added", changes.added, "changed", changes.changed, "removed", changes.removed, "took", time.Since(begun))
-	queues := newQueues(r.running, next)
-	r.running = next
-	return result.Files(), queues
+	return result.Files(), newQueues(before, r.running)
 }
 
 // retoken hands another bearer token for Queen to the running client.
@@ -138,16 +134,47 @@ func (r *reloader) retoken(token bridge.Secret) {
 	r.log.Info("queen token reloaded")
 }
 
-func (r *reloader) apply(sources []bridge.Source) error {
-	if r.update == nil {
-		return nil
+func (r *reloader) applySources(sources []bridge.Source, c resourceDiff) {
+	if c.none() {
+		return
 	}
-	return r.update(sources)
+	begun := time.Now()
+	if r.update != nil {
+		if err := r.update(sources); err != nil {
+			r.log.Error("sources not reloaded: the running ones stay", "problems", problemsOf(err))
+			return
+		}
+	}
+	r.running.Sources = sources
+	r.say("sources reloaded", c, begun)
+}
+
+func (r *reloader) applyRules(next rules, c changes) {
+	if c.targets.none() && c.routes.none() {
+		return
+	}
+	begun := time.Now()
+	if r.rules != nil {
+		if err := r.rules(next); err != nil {
+			r.log.Error("routes and targets not reloaded: the running ones stay", "problems", problemsOf(err))
+			return
+		}
+	}
+	r.running.Routes, r.running.Targets = next.routes, next.targets
+	for msg, c := range map[string]resourceDiff{"targets reloaded": c.targets, "routes reloaded": c.routes} {
+		if !c.none() {
+			r.say(msg, c, begun)
+		}
+	}
+}
+
+func (r *reloader) say(msg string, c resourceDiff, begun time.Time) {
+	r.log.Info(msg, "added", c.added, "changed", c.changed, "removed", c.removed, "took", time.Since(begun))
 }
 
 // report says what waits for a restart, once until it changes, and answers
 // who asked.
-func (r *reloader) report(result configfile.Result, changes changedSources, asked bool) {
+func (r *reloader) report(result configfile.Result, changes changes, asked bool) {
 	waiting := restartChanges(r.running, result.Config)
 	if len(waiting) > 0 && (asked || !reflect.DeepEqual(waiting, r.pending)) {
 		r.log.Warn("configuration changed where only a restart applies it; running on as before", "fields", waiting)
@@ -164,8 +191,9 @@ func (r *reloader) report(result configfile.Result, changes changedSources, aske
 }
 
 // newQueues are the queues that a configuration manages with other options
-// than the one before.
+// than the one before. Those of routes are set up before the route begins.
 func newQueues(before, after bridge.Config) []bridge.ManagedQueue {
+	before.Routes, after.Routes = nil, nil
 	known := make(map[string]bridge.ManagedQueue)
 	for _, q := range before.ManagedQueues() {
 		known[q.Name] = q

@@ -148,9 +148,9 @@ func TestWhatNeedsARestartIsNamed(t *testing.T) {
 	}
 	hangUp()
 	p.logged("configuration reloaded: nothing changed", "")
-	rewrite(t, path, "stop_timeout: 11s\n"+strings.Replace(string(good), "127.0.0.1:9/", "127.0.0.1:10/", 1))
+	rewrite(t, path, "stop_timeout: 11s\ndispatch: {max_in_flight: 7}\n"+string(good))
 	p.logged("configuration changed where only a restart applies it; running on as before",
-		fmt.Sprintf(`"fields":["stop_timeout","targets[%s]"]`, w.name("main")))
+		`"fields":["stop_timeout","dispatch.max_in_flight"]`)
 	if status := p.githubAs("secret-one", w.path(), "1"); status != http.StatusOK {
 		t.Errorf("after the change: %d", status)
 	}
@@ -170,14 +170,13 @@ func TestRestartChanges(t *testing.T) {
 		want   []string
 	}{
 		{"nothing", func(*bridge.Config) {}, nil},
-		{"sources need none", func(c *bridge.Config) { c.Sources = nil }, nil},
+		{"resources need none", func(c *bridge.Config) {
+			c.Sources, c.Targets, c.Routes, c.Queues = nil, nil, []bridge.Route{{Name: "q"}}, []bridge.Queue{{Name: "q"}}
+		}, nil},
 		{"a listener", func(c *bridge.Config) { c.Ingress.Addr = ":1" }, []string{"ingress.addr"}},
 		{"the nodes", func(c *bridge.Config) { c.Queen.URLs = nil }, []string{"queen.urls"}},
 		{"a secret", func(c *bridge.Config) { c.Queen.Token = "x" }, []string{"queen.token"}},
 		{"a token", func(c *bridge.Config) { c.Admin.Tokens = []bridge.AdminToken{{Name: "ci", Token: "x"}} }, []string{"admin.tokens[ci]"}},
-		{"targets", func(c *bridge.Config) { c.Targets = []bridge.Target{{Name: "v"}, {Name: "u", Concurrency: 1}} }, []string{"targets[t]", "targets[u]", "targets[v]"}},
-		{"their order", func(c *bridge.Config) { c.Targets[0], c.Targets[1] = c.Targets[1], c.Targets[0] }, []string{"targets"}},
-		{"a route and a queue", func(c *bridge.Config) { c.Routes[0].Queue = "q"; c.Queues = []bridge.Queue{{Name: "q"}} }, []string{"routes[r]", "queues[q]"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -190,17 +189,26 @@ func TestRestartChanges(t *testing.T) {
 	}
 }
 
-func TestSourceChanges(t *testing.T) {
+func TestChangesOf(t *testing.T) {
 	t.Parallel()
-	before := []bridge.Source{{Name: "a"}, {Name: "b", Secrets: []bridge.Secret{"x"}}, {Name: "c"}}
-	after := []bridge.Source{{Name: "a"}, {Name: "b", Secrets: []bridge.Secret{"y"}}, {Name: "d"}}
-	got := sourceChanges(before, after)
-	want := changedSources{added: []string{"d"}, changed: []string{"b"}, removed: []string{"c"}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(changedSources{})); diff != "" {
-		t.Errorf("sourceChanges (-want +got):\n%s", diff)
+	before := bridge.Config{
+		Sources: []bridge.Source{{Name: "a"}, {Name: "b", Secrets: []bridge.Secret{"x"}}, {Name: "c"}},
+		Targets: []bridge.Target{{Name: "t"}, {Name: "u"}}, Routes: []bridge.Route{{Name: "r"}}, Queues: []bridge.Queue{{Name: "q"}},
 	}
-	if !sourceChanges(before, before).none() {
-		t.Error("sourceChanges(the same) are some")
+	after := bridge.Config{
+		Sources: []bridge.Source{{Name: "a"}, {Name: "b", Secrets: []bridge.Secret{"y"}}, {Name: "d"}},
+		Targets: []bridge.Target{{Name: "u"}, {Name: "t"}}, Routes: []bridge.Route{{Name: "r", Queue: "q"}},
+	}
+	got := changesOf(before, after)
+	want := changes{
+		sources: resourceDiff{added: []string{"d"}, changed: []string{"b"}, removed: []string{"c"}},
+		routes:  resourceDiff{changed: []string{"r"}}, queues: resourceDiff{removed: []string{"q"}},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(changes{}, resourceDiff{})); diff != "" {
+		t.Errorf("changesOf (-want +got):\n%s", diff)
+	}
+	if !changesOf(before, before).none() {
+		t.Error("changesOf(the same) are some")
 	}
 }
 

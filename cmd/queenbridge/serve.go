@@ -20,6 +20,7 @@ import (
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/aws"
 	"github.com/queenbridge/queenbridge/bridge/configfile"
+	"github.com/queenbridge/queenbridge/bridge/queen"
 	"github.com/queenbridge/queenbridge/dispatch"
 	"github.com/queenbridge/queenbridge/dispatch/httptarget"
 	"github.com/queenbridge/queenbridge/ingress"
@@ -35,8 +36,9 @@ func (p *program) serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the bridge: ingress and dispatch",
-		Long: "serve runs the bridge until SIGTERM. Sources follow the configuration without a restart: when its file or a file\n" +
-			"that it refers to changes, and on SIGHUP. What needs a restart is logged; a broken file changes nothing.",
+		Long: "serve runs the bridge until SIGTERM. Sources, targets, routes and queues follow the configuration without a\n" +
+			"restart: when its file or a file that it refers to changes, and on SIGHUP. Only what changed is touched: a route\n" +
+			"lets its calls finish first. What needs a restart is logged; a broken file changes nothing.",
 		Example: "  queenbridge serve --config bridge.yaml\n  queenbridge serve --only ingress",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOnly(only); err != nil {
@@ -68,6 +70,7 @@ type bridgeProcess struct {
 	link     *queenLink
 	conn     *connection
 	dispatch atomic.Pointer[dispatch.Dispatcher]
+	rules    *liveRules // of the dispatcher; nil: this process has none
 	stopping atomic.Bool
 	addrs    addrs
 	started  func(addrs) // called once the listeners are open; may be nil
@@ -171,15 +174,20 @@ func (b *bridgeProcess) services(ctx context.Context, wants func(string) bool) (
 		}
 		all = append(all, s)
 	}
+	if wants("dispatch") {
+		b.rules = &liveRules{newSender: b.newSenders(ctx), now: rules{b.cfg.Routes, b.cfg.Targets}}
+	}
 	if b.reload != nil {
+		if b.rules != nil {
+			b.reload.rules = b.rules.update
+		}
 		b.reload.queues = b.conn.configure
 		if b.link.broker == nil {
 			b.reload.token = b.link.setToken
 		}
 		all = append(all, service{"configuration", b.reload.run})
 	}
-	dispatching := wants("dispatch")
-	return append(all, service{"dispatch", func(ctx context.Context) error { return b.dispatchService(ctx, dispatching) }}), nil
+	return append(all, service{"dispatch", b.dispatchService}), nil
 }
 
 func (b *bridgeProcess) ingressService(ctx context.Context) (service, error) {
@@ -203,28 +211,42 @@ func (b *bridgeProcess) ingressService(ctx context.Context) (service, error) {
 }
 
 // dispatchService connects, sets up the queues and, when asked to, dispatches.
-func (b *bridgeProcess) dispatchService(ctx context.Context, dispatching bool) error {
+func (b *bridgeProcess) dispatchService(ctx context.Context) error {
 	health, err := b.conn.establish(ctx)
 	if err != nil {
 		return err
 	}
-	if err := b.conn.configure(ctx, b.cfg.ManagedQueues()); err != nil {
-		return err
-	}
-	if !dispatching {
+	if b.rules == nil {
+		if err := b.conn.configure(ctx, b.cfg.ManagedQueues()); err != nil {
+			return err
+		}
 		<-ctx.Done()
 		return nil
 	}
-	d, err := dispatch.New(dispatch.Config{
-		Routes: b.cfg.Routes, Targets: b.cfg.Targets, Settings: b.cfg.Dispatch,
-		Queen: b.link.client, Health: health, NewSender: b.newSenders(ctx),
-		Logger: b.log, Metrics: b.reg, StopTimeout: b.cfg.StopTimeout,
-	})
+	d, err := b.rules.begin(ctx, b.setUp, func(r rules) (*dispatch.Dispatcher, error) { return b.newDispatcher(r, health) })
 	if err != nil {
 		return err
 	}
 	b.dispatch.Store(d)
 	return d.Run(ctx)
+}
+
+// setUp configures the queues of the bridge with these rules.
+func (b *bridgeProcess) setUp(ctx context.Context, r rules) error {
+	cfg := b.cfg
+	cfg.Routes = r.routes
+	return b.conn.configure(ctx, cfg.ManagedQueues())
+}
+
+func (b *bridgeProcess) newDispatcher(r rules, health queen.Health) (*dispatch.Dispatcher, error) {
+	return dispatch.New(dispatch.Config{
+		Routes: r.routes, Targets: r.targets, Settings: b.cfg.Dispatch,
+		Queen: b.link.client, Health: health, NewSender: b.rules.newSender,
+		Setup: func(ctx context.Context, r bridge.Route) error {
+			return b.conn.configure(ctx, bridge.Config{Routes: []bridge.Route{r}}.ManagedQueues())
+		},
+		Logger: b.log, Metrics: b.reg, StopTimeout: b.cfg.StopTimeout,
+	})
 }
 
 // newSenders makes the Senders of targets; they share their AWS credentials.
