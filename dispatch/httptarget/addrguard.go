@@ -31,7 +31,7 @@ func newGuard(n bridge.Network) (*guard, error) {
 		if err != nil {
 			return nil, fmt.Errorf("network.allow[%d] must be a CIDR such as 10.0.0.0/8, got %q", i, text)
 		}
-		g.allow = append(g.allow, prefix.Masked())
+		g.allow = append(g.allow, unmapped(prefix.Masked()))
 	}
 	switch n.Profile {
 	case "", "internal":
@@ -42,6 +42,15 @@ func newGuard(n bridge.Network) (*guard, error) {
 		return nil, fmt.Errorf("network.profile must be internal or public, got %q", n.Profile)
 	}
 	return g, nil
+}
+
+// unmapped is a prefix of v4-mapped addresses as one of IPv4: addresses are
+// compared unmapped.
+func unmapped(p netip.Prefix) netip.Prefix {
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p
 }
 
 // control is a net.Dialer's ControlContext.
@@ -92,7 +101,7 @@ var metadata = []netip.Addr{
 }
 
 // classifyAddr looks at an address, and at the IPv4 address inside a
-// translated one (NAT64, 6to4).
+// translated one (NAT64, 6to4, and the forms that are no longer used).
 func classifyAddr(ip netip.Addr) addrClass {
 	ip = ip.Unmap()
 	if inner, ok := embedded(ip); ok {
@@ -108,7 +117,7 @@ func classifyAddr(ip netip.Addr) addrClass {
 	switch {
 	case ip.IsLinkLocalUnicast():
 		return addrLinkLocal
-	case !ip.IsValid(), ip.IsUnspecified(), ip.IsMulticast(), ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+	case !ip.IsValid(), ip.IsUnspecified(), ip.IsMulticast(), thisNetwork.Contains(ip), ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return addrNowhere
 	}
 	return addrOrdinary
@@ -118,15 +127,20 @@ var (
 	nat64      = netip.MustParsePrefix("64:ff9b::/96")
 	nat64Local = netip.MustParsePrefix("64:ff9b:1::/48") // RFC 8215; its last 32 bits, as commonly used
 	sixToFour  = netip.MustParsePrefix("2002::/16")
+	compatible = netip.MustParsePrefix("::/96")           // RFC 4291 §2.5.5.1, deprecated
+	translated = netip.MustParsePrefix("::ffff:0:0:0/96") // RFC 2765, obsolete
+	// thisNetwork is RFC 1122 §3.2.1.3's: some systems take all of it for
+	// themselves.
+	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 )
 
 // embedded is the IPv4 address a translator would send to.
 func embedded(ip netip.Addr) (netip.Addr, bool) {
 	b := ip.As16()
 	switch {
-	case !ip.Is6():
+	case !ip.Is6(), ip.IsLoopback(), ip.IsUnspecified():
 		return netip.Addr{}, false
-	case nat64.Contains(ip), nat64Local.Contains(ip):
+	case nat64.Contains(ip), nat64Local.Contains(ip), compatible.Contains(ip), translated.Contains(ip):
 		return netip.AddrFrom4([4]byte(b[12:16])), true
 	case sixToFour.Contains(ip):
 		return netip.AddrFrom4([4]byte(b[2:6])), true

@@ -71,7 +71,7 @@ func (p *progress) failure(ctx context.Context, err error) bridge.Response {
 	p.mu.Lock()
 	handshake, got := p.handshake, p.got
 	p.mu.Unlock()
-	resp := bridge.Response{Err: err, Sent: p.sent(), Class: bridge.FailureConnect}
+	resp := bridge.Response{Err: err, Sent: p.sent() && !unestablished(err) && !refusesUs(err), Class: bridge.FailureConnect}
 	switch {
 	case errors.Is(err, errAddress):
 	case handshake, isTLS(err):
@@ -99,8 +99,26 @@ func isTLS(err error) bool {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	return errors.As(err, &verify) || errors.As(err, &alert) || errors.As(err, &record) ||
-		errors.As(err, &authority) || errors.As(err, &host) || errors.Is(err, errPin) ||
+		errors.As(err, &authority) || errors.As(err, &host) || errors.Is(err, errPin) || refusesUs(err) ||
 		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
+}
+
+// refusesUs says that the server refused our certificate, or the lack of one.
+// With TLS 1.3 we learn it when the request is on its way; the server reads
+// none of it (RFC 8446 §4.4.2.4, §6.2).
+func refusesUs(err error) bool {
+	alert, ok := errors.AsType[*net.OpError](err)
+	if !ok || alert.Op != "remote error" || alert.Err == nil {
+		return false
+	}
+	text := alert.Err.Error()
+	return strings.Contains(text, "certificate") || strings.Contains(text, "access denied")
+}
+
+// unestablished is net/http's word for an HTTP/2 connection that ended before
+// its first request; why, it does not say.
+func unestablished(err error) bool {
+	return strings.Contains(err.Error(), "client conn could not be established")
 }
 
 // retriable says that the same request may well get through at once: the
@@ -110,6 +128,6 @@ func retriable(err error) bool {
 		return false
 	}
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
-		errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || unestablished(err) ||
 		strings.Contains(err.Error(), "server closed idle connection") || strings.Contains(err.Error(), "connection broken")
 }
