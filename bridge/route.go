@@ -52,7 +52,7 @@ type Route struct {
 	Concurrency int `json:"concurrency"`
 	// Paused pops nothing. Defaults to false.
 	Paused bool `json:"paused"`
-	// Draining says that the route was deleted: nothing of its source is popped
+	// Draining says that the route was deleted: nothing of its queue is popped
 	// or renewed and nothing redriven, while its retries and dead letters run
 	// on. It is no field of a document.
 	Draining bool `json:"-"`

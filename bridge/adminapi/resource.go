@@ -46,8 +46,18 @@ type Meta struct {
 	UpdatedBy string    `json:"updated_by,omitempty"`
 	// Problems say why the state is invalid, or warn.
 	Problems []Problem `json:"problems,omitempty"`
+	// Paused is set while an operator, or the bridge itself, paused a route or
+	// target beside its document.
+	Paused *Pause `json:"paused,omitempty"`
 	// IngressPath is where a source is served, such as /in/github.
 	IngressPath string `json:"ingress_path,omitempty"`
+}
+
+// Pause says why a route or target is paused.
+type Pause struct {
+	Reason string    `json:"reason"`
+	By     string    `json:"by"`
+	Since  time.Time `json:"since,omitzero"`
 }
 
 // Resource is a source, target, route or queue.
@@ -82,7 +92,7 @@ func (r Resource) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote. The fields of the document keep
-// their order and their text. Members of meta that this version does not know
+// their order and the text of their values, without space between. Members of meta that this version does not know
 // are skipped: they came from a newer bridge and say nothing about the document.
 func (r *Resource) UnmarshalJSON(data []byte) error {
 	members, err := readMembers(data)
@@ -148,6 +158,9 @@ func readMembers(data []byte) ([]member, error) {
 			return nil, err
 		}
 		m.value = value.Clone()
+		if err := m.value.Compact(); err != nil {
+			return nil, err
+		}
 		all = append(all, m)
 	}
 	_, err := d.ReadToken()

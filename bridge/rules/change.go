@@ -70,8 +70,10 @@ type Written struct {
 func (s *Store) Write(ctx context.Context, w Write) (Written, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	s.writing.Lock()
-	defer s.writing.Unlock()
+	if err := s.begin(ctx); err != nil {
+		return Written{}, err
+	}
+	defer s.end()
 	for try := 0; ; try++ {
 		out, err := s.write(ctx, w)
 		if again, err := s.lost(ctx, err, w.asks(), try); !again {

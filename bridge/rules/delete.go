@@ -37,8 +37,10 @@ type Deleted struct {
 func (s *Store) Delete(ctx context.Context, d Delete) (Deleted, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	s.writing.Lock()
-	defer s.writing.Unlock()
+	if err := s.begin(ctx); err != nil {
+		return Deleted{}, err
+	}
+	defer s.end()
 	for try := 0; ; try++ {
 		out, err := s.delete(ctx, d)
 		if again, err := s.lost(ctx, err, d.asks(), try); !again {

@@ -49,7 +49,7 @@ func (s *Store) sealOne(of bridge.Resource, n *bridge.Node, before, sealed map[s
 	}
 	id := newSealedID()
 	data, err := s.keys.seal(of, id, literal.Text)
-	if errors.Is(err, errNoKey) {
+	if errors.Is(err, ErrNoKey) {
 		return "is a literal secret, and QUEENBRIDGE_ENCRYPTION_KEY is not set to seal it: set it (openssl rand -base64 32), or write ${env:NAME} or ${file:PATH}"
 	}
 	if err != nil {

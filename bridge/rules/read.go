@@ -20,6 +20,7 @@ const (
 // refresh reads the stored resources and publishes what changed. writing is
 // held.
 func (s *Store) refresh(ctx context.Context) error {
+	begun := s.now()
 	generation, err := s.readGeneration(ctx)
 	if err != nil {
 		return err
@@ -28,13 +29,14 @@ func (s *Store) refresh(ctx context.Context) error {
 	fresh := !s.synced.IsZero() && generation == s.generation && time.Since(s.wholeAt) < wholeEvery
 	s.mu.Unlock()
 	if fresh {
+		s.readAt = begun
 		return nil
 	}
 	rows, err := s.readRows(ctx)
 	if err != nil {
 		return err
 	}
-	s.wholeAt = time.Now()
+	s.readAt, s.wholeAt = begun, time.Now()
 	s.adopt(rows, generation)
 	return nil
 }

@@ -23,11 +23,13 @@ type Resealed struct {
 // that cannot be opened; what it did until then is done, and repeating it goes
 // on from there.
 func (s *Store) Reseal(ctx context.Context, by string) (Resealed, error) {
-	s.writing.Lock()
-	defer s.writing.Unlock()
+	if err := s.begin(ctx); err != nil {
+		return Resealed{}, err
+	}
+	defer s.end()
 	var out Resealed
 	if s.keys.Empty() {
-		return out, fmt.Errorf("reseal: %w", errNoKey)
+		return out, fmt.Errorf("reseal: %w", ErrNoKey)
 	}
 	if err := s.refresh(ctx); err != nil {
 		return out, err
@@ -42,7 +44,7 @@ func (s *Store) Reseal(ctx context.Context, by string) (Resealed, error) {
 		}
 		changed, err := s.resealOne(ctx, one, by)
 		if err != nil {
-			return out, fmt.Errorf("reseal %s: %w", one.row.resource(), err)
+			return out, fmt.Errorf("reseal: %w", err)
 		}
 		if changed {
 			out.Changed = append(out.Changed, one.row.resource())
@@ -62,7 +64,7 @@ func (s *Store) resealOne(ctx context.Context, one stored, by string) (changed b
 		}
 		text, err := s.keys.open(next.resource(), id, sealed)
 		if err != nil {
-			return false, fmt.Errorf("a secret %w", err)
+			return false, &SealedError{Resource: next.resource(), Reason: err.Error()}
 		}
 		if next.Sealed[id], err = s.keys.seal(next.resource(), id, text); err != nil {
 			return false, err
@@ -75,3 +77,11 @@ func (s *Store) resealOne(ctx context.Context, one stored, by string) (changed b
 	next.Updated, next.By, next.Write = s.now().UTC().Truncate(time.Microsecond), by, newSealedID()
 	return true, s.put(ctx, one.version, next)
 }
+
+// SealedError says that a sealed secret cannot be opened.
+type SealedError struct {
+	Resource bridge.Resource
+	Reason   string
+}
+
+func (e *SealedError) Error() string { return "a secret of " + e.Resource.String() + " " + e.Reason }

@@ -72,7 +72,7 @@ const sealedForm = "v1"
 // stored secret is of no use in another resource.
 func (k Keyring) seal(of bridge.Resource, id, text string) (string, error) {
 	if k.Empty() {
-		return "", errNoKey
+		return "", ErrNoKey
 	}
 	key := k.keys[0]
 	nonce := make([]byte, key.aead.NonceSize())
@@ -83,7 +83,8 @@ func (k Keyring) seal(of bridge.Resource, id, text string) (string, error) {
 	return sealedForm + "." + key.id + "." + base64.StdEncoding.EncodeToString(data), nil
 }
 
-var errNoKey = errors.New("QUEENBRIDGE_ENCRYPTION_KEY is not set")
+// ErrNoKey says that literal secrets cannot be sealed.
+var ErrNoKey = errors.New("QUEENBRIDGE_ENCRYPTION_KEY is not set")
 
 // open returns the text that seal sealed. Its errors are for people.
 func (k Keyring) open(of bridge.Resource, id, sealed string) (string, error) {

@@ -66,9 +66,10 @@ type Store struct {
 	metrics *metrics
 	now     func() time.Time
 
-	// writing is held by who reads or writes rows; mu, after it, guards the
-	// state and is never held over a call.
-	writing sync.Mutex
+	// writing holds one value while somebody reads or writes rows; mu, after
+	// it, guards the state and is never held over a call.
+	writing chan struct{}
+	readAt  time.Time // when the last successful look began
 	wholeAt time.Time // when all rows were last read
 	drained map[bridge.Resource]drainState
 
@@ -102,7 +103,7 @@ func New(c Config) *Store {
 	s := &Store{
 		config: c, queen: c.Queen, keys: c.Keys, log: c.Logger, metrics: newMetrics(c.Metrics), now: time.Now,
 		file: c.File, rows: map[string]stored{}, filters: map[string]filterCheck{},
-		drained: map[bridge.Resource]drainState{}, away: "not read yet",
+		writing: make(chan struct{}, 1), drained: map[bridge.Resource]drainState{}, away: notReadYet,
 	}
 	s.catalog.Store(s.build(s.file, s.rows))
 	return s
@@ -186,14 +187,52 @@ const callTimeout = 10 * time.Second
 func (s *Store) follow(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	s.writing.Lock()
-	defer s.writing.Unlock()
+	if s.begin(ctx) != nil {
+		return
+	}
+	defer s.end()
 	err := s.refresh(ctx)
 	s.noteAway(ctx, err)
 	if err == nil {
 		s.finishDrained(ctx)
 	}
 }
+
+// begin waits until nobody else reads or writes rows.
+func (s *Store) begin(ctx context.Context) error {
+	select {
+	case s.writing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Store) end() { <-s.writing }
+
+// syncTimeout bounds how long a reader waits for what others just changed.
+const syncTimeout = 2 * time.Second
+
+// Sync brings the catalog up to what is stored now: what another process
+// changed is then seen before its answer could have been. While Queen is away
+// it returns at once, and the catalog is the last good one.
+func (s *Store) Sync(ctx context.Context) {
+	asked := s.now()
+	s.mu.Lock()
+	away := s.away != "" && s.away != notReadYet
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	if away || s.begin(ctx) != nil {
+		return
+	}
+	defer s.end()
+	if s.readAt.Before(asked) { // nobody else looked meanwhile
+		s.noteAway(ctx, s.refresh(ctx))
+	}
+}
+
+const notReadYet = "not read yet"
 
 // noteAway logs once that the stored resources cannot be read, and once that
 // they can again.
@@ -207,9 +246,9 @@ func (s *Store) noteAway(ctx context.Context, err error) {
 	}
 	s.metrics.read(err)
 	switch {
-	case err != nil && ctx.Err() == nil && (was == "" || was == "not read yet"):
+	case err != nil && ctx.Err() == nil && (was == "" || was == notReadYet):
 		s.log.Error("stored rules cannot be read; running on with the last good ones", "error", err)
-	case err == nil && was != "" && was != "not read yet":
+	case err == nil && was != "" && was != notReadYet:
 		s.log.Info("stored rules can be read again")
 	}
 }

@@ -1,0 +1,179 @@
+package admin
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/adminapi"
+)
+
+// endpoint is one method of one path. The table of them is the API: requests
+// are served by it, and the OpenAPI document is made of it.
+type endpoint struct {
+	method, path string // path holds {name}, a whole segment
+	role         string
+	kind         bridge.Kind // "" where the path names none
+	id, summary  string      // of the OpenAPI document
+	query        []parameter
+	headers      []parameter
+	// body and answer are Go types, or bridge.Kind for a resource's document.
+	// Nil: there is none.
+	body         any
+	bodyOptional bool
+	patch        bool
+	answers      map[int]any
+	errors       []adminapi.Code
+	serve        func(*request) (answer, error)
+}
+
+// parameter is one of the query or a header.
+type parameter struct {
+	name, text string
+	schema     map[string]any
+}
+
+var (
+	booleanSchema = map[string]any{"type": "boolean"}
+	textSchema    = map[string]any{"type": "string"}
+)
+
+var (
+	validateOnly = parameter{"validate_only", "Report what the request would do, and change nothing.", booleanSchema}
+	pageSize     = parameter{"page_size", "At most so many; 100 without it.", map[string]any{"type": "integer", "minimum": 1, "maximum": maxPage}}
+	pageToken    = parameter{"page_token", "next_page_token of the page before.", textSchema}
+	storedToo    = parameter{"stored", "Delete what is stored under a name that the configuration file has, too.", booleanSchema}
+	ifMatch      = parameter{"If-Match", "ETags that the resource may have, or *.", map[string]any{"type": "string", "pattern": etagPattern}}
+	ifNoneMatch  = parameter{"If-None-Match", "* writes only what is not there yet.", map[string]any{"type": "string", "const": "*"}}
+)
+
+// endpoints is the table.
+func (s *Server) endpoints() []endpoint {
+	all := []endpoint{
+		{method: "GET", path: "/v1/status", role: bridge.RoleViewer, id: "status", summary: "State of the process that answers",
+			answers: map[int]any{200: adminapi.Status{}}, serve: s.status},
+		{method: "GET", path: "/v1/schemes", role: bridge.RoleViewer, id: "schemes", summary: "Every preset and generic verifier",
+			answers: map[int]any{200: adminapi.SchemeList{}}, serve: s.schemes},
+		{method: "GET", path: "/v1/openapi.json", role: bridge.RoleViewer, id: "openapi", summary: "This document",
+			answers: map[int]any{200: map[string]any{}}, serve: s.serveOpenAPI},
+		{method: "POST", path: "/v1/reseal", role: bridge.RoleAdmin, id: "reseal", summary: "Seal every secret under the newest encryption key",
+			answers: map[int]any{200: adminapi.Resealed{}}, errors: []adminapi.Code{adminapi.CodeConflict, adminapi.CodePrecondition}, serve: s.reseal},
+	}
+	for _, kind := range bridge.Kinds() {
+		all = append(all, s.resourceEndpoints(kind)...)
+	}
+	return all
+}
+
+func (s *Server) resourceEndpoints(kind bridge.Kind) []endpoint {
+	list, one := "/v1/"+string(kind), "/v1/"+string(kind)+"/{name}"
+	word := kind.Singular()
+	answers := map[int]any{200: kind}
+	all := []endpoint{
+		{method: "GET", path: list, role: bridge.RoleViewer, id: "list_" + string(kind), summary: "List " + string(kind),
+			query: []parameter{pageSize, pageToken}, answers: map[int]any{200: pageOf(kind)}, serve: s.list},
+		{method: "GET", path: one, role: bridge.RoleViewer, id: "read_" + word, summary: "Read a " + word,
+			answers: answers, errors: []adminapi.Code{adminapi.CodeNotFound}, serve: s.read},
+		{method: "PUT", path: one, role: bridge.RoleAdmin, id: "put_" + word, summary: "Make a " + word + " what the body says",
+			query: []parameter{validateOnly}, headers: []parameter{ifMatch, ifNoneMatch}, body: kind,
+			answers: map[int]any{200: kind, 201: kind}, errors: changeErrors, serve: s.put},
+		{method: "PATCH", path: one, role: bridge.RoleAdmin, id: "patch_" + word, summary: "Change fields of a " + word + " (RFC 7396)",
+			query: []parameter{validateOnly}, headers: []parameter{ifMatch}, body: kind, patch: true,
+			answers: answers, errors: append([]adminapi.Code{adminapi.CodeNotFound}, changeErrors...), serve: s.patch},
+		{method: "DELETE", path: one, role: bridge.RoleAdmin, id: "delete_" + word, summary: "Delete a " + word,
+			query: []parameter{storedToo}, headers: []parameter{ifMatch}, answers: map[int]any{202: kind, 204: nil},
+			errors: []adminapi.Code{adminapi.CodeNotFound, adminapi.CodeManagedByFile, adminapi.CodeInUse, adminapi.CodePrecondition}, serve: s.delete},
+	}
+	if kind != bridge.KindQueue {
+		all = append(all, s.pauseEndpoints(kind)...)
+	}
+	for i := range all {
+		all[i].kind = kind
+	}
+	return all
+}
+
+func (s *Server) pauseEndpoints(kind bridge.Kind) []endpoint {
+	var all []endpoint
+	for _, action := range []string{"pause", "resume"} {
+		e := endpoint{method: "POST", path: "/v1/" + string(kind) + "/{name}/" + action, role: bridge.RoleOperator, id: action + "_" + kind.Singular(),
+			summary: strings.ToUpper(action[:1]) + action[1:] + " a " + kind.Singular(), answers: map[int]any{200: kind},
+			errors: []adminapi.Code{adminapi.CodeNotFound, adminapi.CodeConflict}, serve: s.resume}
+		if action == "pause" {
+			e.body, e.bodyOptional, e.serve = adminapi.PauseRequest{}, true, s.pause
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// changeErrors are what a change of a resource may be answered, besides what
+// any request may.
+var changeErrors = []adminapi.Code{adminapi.CodeInvalid, adminapi.CodeManagedByFile, adminapi.CodeDraining,
+	adminapi.CodeNewerVersion, adminapi.CodePrecondition, adminapi.CodeTooLarge}
+
+// pageOf stands for a page of a kind's resources.
+type pageOf bridge.Kind
+
+// find chooses the endpoint of a request.
+func (s *Server) find(q *request) (*endpoint, error) {
+	segments, ok := splitPath(q.URL.EscapedPath())
+	if !ok {
+		return nil, problem(adminapi.CodeMalformed, "the path cannot be read")
+	}
+	method := q.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	var allowed []string
+	for i := range s.routes {
+		e := &s.routes[i]
+		vars, fits := match(strings.Split(e.path, "/"), segments)
+		switch {
+		case fits && e.method == method:
+			q.vars = vars
+			return e, nil
+		case fits:
+			allowed = append(allowed, e.method)
+		}
+	}
+	if allowed == nil {
+		return nil, problem(adminapi.CodeNotFound, "there is nothing at this path: GET /v1/openapi.json says what there is")
+	}
+	if slices.Contains(allowed, http.MethodGet) {
+		allowed = append(allowed, http.MethodHead)
+	}
+	slices.Sort(allowed)
+	return nil, problem(adminapi.CodeMethod, "%s", strings.Join(allowed, ", "))
+}
+
+// splitPath parts an escaped path, so that a name may hold a slash.
+func splitPath(escaped string) ([]string, bool) {
+	parts := strings.Split(escaped, "/")
+	for i := range parts {
+		var err error
+		if parts[i], err = url.PathUnescape(parts[i]); err != nil {
+			return nil, false
+		}
+	}
+	return parts, true
+}
+
+func match(template, segments []string) (map[string]string, bool) {
+	if len(template) != len(segments) {
+		return nil, false
+	}
+	vars := map[string]string{}
+	for i, t := range template {
+		name, isVar := strings.CutPrefix(t, "{")
+		switch {
+		case isVar && segments[i] != "":
+			vars[strings.TrimSuffix(name, "}")] = segments[i]
+		case isVar || t != segments[i]:
+			return nil, false
+		}
+	}
+	return vars, true
+}

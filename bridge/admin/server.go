@@ -1,0 +1,127 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/adminapi"
+	"github.com/queenbridge/queenbridge/bridge/rules"
+)
+
+// Config makes a Server.
+type Config struct {
+	// Rules is required.
+	Rules *rules.Store
+	// Settings name the tokens, and the address that decides whether none is
+	// allowed.
+	Settings bridge.AdminConfig
+	// Status fills in what the catalog does not know: version, parts, problems.
+	// Nil: nothing.
+	Status func(context.Context) adminapi.Status
+	// Schemes are what GET /v1/schemes lists.
+	Schemes []adminapi.Scheme
+	// Pauses stop and start routes and targets. Nil: the process cannot.
+	Pauses Pauses
+	// Logger defaults to discarding. Every change is recorded in it.
+	Logger *slog.Logger
+	// Metrics registers the server's metrics. Nil: they are kept to itself.
+	Metrics prometheus.Registerer
+}
+
+// Server is the admin API: an http.Handler for everything below /v1/. It is
+// safe for concurrent use.
+type Server struct {
+	config  Config
+	rules   *rules.Store
+	log     *slog.Logger
+	access  *access
+	routes  []endpoint
+	metrics *metrics
+	openAPI []byte
+}
+
+var _ http.Handler = (*Server)(nil)
+
+// ErrNoToken says that the address is reachable from elsewhere and nobody
+// would be asked for a token.
+var ErrNoToken = errors.New("admin.addr is reachable from other machines and no token is set: " +
+	"set QUEENBRIDGE_ADMIN_TOKEN or admin.tokens, or bind to 127.0.0.1")
+
+// New makes the server. Without any token and with an address that is not
+// loopback the error is ErrNoToken.
+func New(c Config) (*Server, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Status == nil {
+		c.Status = func(context.Context) adminapi.Status { return adminapi.Status{} }
+	}
+	s := &Server{config: c, rules: c.Rules, log: c.Logger, access: newAccess(c.Settings), metrics: newMetrics(c.Metrics)}
+	if s.access.open() && !isLoopback(c.Settings.Addr) {
+		return nil, ErrNoToken
+	}
+	s.routes = s.endpoints()
+	var err error
+	s.openAPI, err = s.document()
+	return s, err
+}
+
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// Bounds of one request.
+const (
+	maxBody        = 256 << 10
+	readTimeout    = 10 * time.Second
+	answerTimeout  = 30 * time.Second
+	handlerTimeout = 20 * time.Second
+)
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(readTimeout)) // not every ResponseWriter can
+	_ = control.SetWriteDeadline(time.Now().Add(answerTimeout))
+	ctx, cancel := context.WithTimeout(r.Context(), handlerTimeout)
+	defer cancel()
+	q := &request{Request: r.WithContext(ctx), id: newRequestID()}
+	a, err := s.answer(q)
+	if err != nil {
+		a = s.failure(q, err)
+	}
+	s.metrics.requests.WithLabelValues(q.template(), q.knownMethod(), statusClass(a.status)).Inc()
+	s.write(w, q, a)
+}
+
+// answer finds the endpoint and asks it, once it is clear who asks.
+func (s *Server) answer(q *request) (answer, error) {
+	if err := s.admit(q); err != nil {
+		return answer{}, err
+	}
+	e, err := s.find(q)
+	if err != nil {
+		return answer{}, err
+	}
+	q.endpoint = e
+	if !q.who.may(e.role) {
+		return answer{}, problem(adminapi.CodeForbidden, "token %q has the role %s; this takes %s", q.who.name, q.who.role, e.role)
+	}
+	if err := q.read(); err != nil {
+		return answer{}, err
+	}
+	return e.serve(q)
+}
