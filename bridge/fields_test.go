@@ -36,7 +36,7 @@ var builtFields = strings.Fields(`
 	routes[0].name routes[0].queue routes[0].target routes[0].group routes[0].subscribe routes[0].filter routes[0].ordering
 	routes[0].detach_after routes[0].retry.max_attempts routes[0].retry.max_age routes[0].retry.backoff routes[0].retry.jitter
 	routes[0].outcomes.success routes[0].outcomes.retry routes[0].outcomes.dead routes[0].concurrency routes[0].paused
-	routes[0].reply.queue routes[0].reply.partition routes[0].reply.on_failure
+	routes[0].reply.queue routes[0].reply.partition routes[0].reply.on_failure routes[0].on_exhausted
 	queues[0].name queues[0].lease queues[0].retention queues[0].completed_retention queues[0].dedup_window
 `)
 

@@ -26,7 +26,6 @@ var (
 		{"format", "formats other than passthrough are"},
 		{"transform.body", "transforms are"},
 		{"transform.headers", "transforms are"},
-		{"on_exhausted", "pausing a route is"},
 	}
 )
 

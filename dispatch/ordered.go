@@ -249,6 +249,9 @@ func (o *ordered) next(it *item) bool {
 
 // bury ends a message as a dead letter and goes on.
 func (o *ordered) bury(it *item, out bridge.Outcome) bool {
+	if o.r.pausesAt(out) {
+		return o.standStill(it, out)
+	}
 	it.out, it.state = out, decided
 	o.at++
 	return o.commit(it, nil)

@@ -30,7 +30,7 @@ func (r *route) needsBody(status int) bool {
 // only its head is known. A reply that no settle could carry ends the delivery
 // as too_large: it is never cut.
 func (r *route) addReply(it *item, event *bridge.Event, resp *bridge.Response, out bridge.Outcome) bridge.Outcome {
-	failed := out.Kind == bridge.Dead && r.cfg.Reply.OnFailure && !resp.Truncated && !resp.Cut
+	failed := out.Kind == bridge.Dead && r.cfg.Reply.OnFailure && !resp.Truncated && !resp.Cut && !r.pausesAt(out)
 	if !r.replies() || !resp.HasReply() || out.Kind != bridge.Delivered && !failed {
 		return out
 	}

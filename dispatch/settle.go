@@ -58,7 +58,7 @@ type entry struct {
 	ack       queen.Ack
 	messageID string
 	timer     *queen.Timer // of the retry
-	push      *queen.Item  // the dead letter
+	push      *queen.Item  // the dead letter, or the delivery begun anew
 	reply     *queen.Item
 	// was is the delivery that the riders continue or end; nil without one. d
 	// is what became of it: set with timer or push.
@@ -114,6 +114,11 @@ func (s *settlement) partitionID() string {
 
 // settle plans the settle of a part and sends it on its way.
 func (p *part) settle(now time.Time) {
+	for _, it := range p.items {
+		if it.state == decided && p.r.pausesAt(it.out) {
+			p.r.pauseAt(it, it.out)
+		}
+	}
 	s := p.plan(now, rand.Text())
 	s.done = p.close
 	switch {
@@ -184,6 +189,10 @@ func (r *route) addRider(e *entry, it *item, now time.Time, nonce string) {
 	case bridge.Hold:
 		r.addTimer(e, held(it.d, now, it.out.Failure), delay, nonce)
 	case bridge.Dead:
+		if r.pausesAt(it.out) {
+			r.addAgain(e, it.ended(now), nonce)
+			return
+		}
 		r.addDead(e, it.ended(now), it.out, nonce)
 	}
 }
@@ -311,7 +320,7 @@ func (s *settlement) tally(e *entry) {
 	switch {
 	case e.filtered:
 		s.r.m.filtered.Inc()
-	case e.timer != nil:
+	case e.timer != nil, e.push != nil && e.d.Dead == nil:
 		s.r.m.retries.WithLabelValues(s.r.cfg.Name).Inc()
 	case e.push != nil:
 		s.r.buried(e.d)
