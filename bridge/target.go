@@ -56,6 +56,14 @@ type LambdaTarget struct {
 // Auth is the credential of a target's calls. Type is none (the default),
 // basic, bearer, api_key, oauth2, oidc or sigv4; the other fields belong to
 // the type named in their comment.
+//
+// A token of oauth2 or oidc is kept, renewed before it ends, and replaced once
+// where a function answers 401; while it cannot be had, calls are held. The
+// token URL is https (http on loopback only), reached through the target's
+// network settings, with the system's authorities and those of tls.ca. A token
+// file is read again all the time. A command runs without a shell and without
+// the bridge's own QUEENBRIDGE_ variables, within 10 seconds; its output is
+// the token, used until the exp of a JWT, else for 5 minutes.
 type Auth struct {
 	Type         string   `json:"type"`
 	Username     string   `json:"username"`      // basic
@@ -83,21 +91,36 @@ type TargetSigning struct {
 	Secrets []Secret `json:"secrets"`
 }
 
-// TargetTLS is the TLS of a target's connections.
+// TargetTLS is the TLS of a target's connections: 1.2 or newer, the server
+// always verified. The files are PEM, at most 1 MiB, and read again when they
+// change; new connections use them.
 type TargetTLS struct {
-	CA   string   `json:"ca"`
-	Cert string   `json:"cert"`
-	Key  string   `json:"key"`
+	// CA is a file of the authorities that are believed instead of the
+	// system's. Empty means the system's.
+	CA string `json:"ca"`
+	// Cert and Key are files of the certificate shown to the server; both or
+	// neither.
+	Cert string `json:"cert"`
+	Key  string `json:"key"`
+	// Pins are the base64 of SHA-256 of public keys (SubjectPublicKeyInfo,
+	// RFC 7469 §2.4). The server's own certificate must have one of them,
+	// besides being verified. Empty means any key.
 	Pins []string `json:"pins"`
 }
 
-// Network guards which addresses a target may reach.
+// Network guards which addresses a target may reach: the address that is
+// dialled, after DNS, for the function and for a token URL alike.
 type Network struct {
 	// Profile is internal (the default: metadata and link-local refused) or
 	// public (only globally routable).
-	Profile string   `json:"profile"`
-	Allow   []string `json:"allow"`
-	Proxy   string   `json:"proxy"`
+	Profile string `json:"profile"`
+	// Allow are CIDRs that may be reached whatever the profile says.
+	Allow []string `json:"allow"`
+	// Proxy is an http or https URL of host and port, without a user: calls
+	// go through it, https ones by CONNECT. The profile then guards the
+	// proxy's own address; what lies behind is for the proxy to guard.
+	// Proxies of the environment are ignored. Empty means none.
+	Proxy string `json:"proxy"`
 }
 
 // TargetRate is a token bucket of calls; 0 per second, the default, means off.

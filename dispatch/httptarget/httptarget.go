@@ -40,6 +40,7 @@ type Sender struct {
 	method    string
 	timeout   time.Duration
 	headers   http.Header // of the target, credential included: they replace the event's
+	secrets   []string    // of the target, not to be shown
 	userAgent string
 	signer    *signing.Signer // nil: unsigned
 	now       func() time.Time
@@ -72,6 +73,7 @@ func New(t bridge.Target, o Options) (*Sender, error) {
 	if s.headers, err = targetHeaders(t); err != nil {
 		return nil, err
 	}
+	s.secrets = secretsOf(t, u, s.headers)
 	if s.signer, err = newSigner(t.Signing); err != nil {
 		return nil, err
 	}
@@ -173,11 +175,13 @@ func (s *Sender) exchange(ctx context.Context, r *bridge.Request, bearer string)
 	answer, err := s.connections.transport().RoundTrip(req)
 	if err != nil {
 		resp = p.failure(ctx, err)
+		s.redact(&resp, req.Header, false)
 		return resp, !resp.Sent && retriable(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	resp = bridge.Response{Status: answer.StatusCode, Header: answer.Header, Sent: true}
 	readAnswer(&resp, answer, r.Capture)
+	s.redact(&resp, req.Header, r.Capture > 0)
 	return resp, false
 }
 

@@ -22,7 +22,6 @@ import (
 	"github.com/queenbridge/queenbridge/dispatch"
 	"github.com/queenbridge/queenbridge/dispatch/httptarget"
 	"github.com/queenbridge/queenbridge/dispatch/sendertest"
-	"github.com/queenbridge/queenbridge/signing"
 )
 
 func TestSender(t *testing.T) {
@@ -211,43 +210,6 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// A retry is signed anew: receivers refuse old timestamps.
-func TestEachAttemptIsSignedAnew(t *testing.T) {
-	t.Parallel()
-	var now atomic.Int64
-	url, got := capture(t)
-	target := bridge.Target{
-		HTTP:    &bridge.HTTPTarget{URL: url},
-		Signing: bridge.TargetSigning{Secrets: []bridge.Secret{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"}},
-	}
-	s, err := httptarget.New(target, httptarget.Options{Now: func() time.Time { return time.Unix(now.Load(), 0) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	var signatures []string
-	for _, second := range []int64{1614265330, 1614269330} {
-		now.Store(second)
-		send(t, s, request())
-		req, body := got()
-		verifier, problems := signing.New(signing.Options{Scheme: "standard-webhooks", Secrets: []string{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}})
-		if len(problems) > 0 {
-			t.Fatal(problems)
-		}
-		_, err := verifier.Verify(&signing.Request{Method: req.Method, Path: "/", Header: req.Header, Body: []byte(body), Now: time.Unix(second, 0)})
-		if err != nil {
-			t.Errorf("the signature does not verify: %v", err)
-		}
-		if n := len(strings.Fields(req.Header.Get("webhook-signature"))); n != 2 {
-			t.Errorf("%d signatures, want one per secret", n)
-		}
-		signatures = append(signatures, req.Header.Get("webhook-signature"))
-	}
-	if signatures[0] == signatures[1] {
-		t.Error("the second attempt carries the first one's signature")
-	}
-}
-
 func TestRedirectsAreAnswers(t *testing.T) {
 	t.Parallel()
 	var followed atomic.Int32
@@ -348,44 +310,6 @@ func TestRefusedConnectionIsTriedOnceMore(t *testing.T) {
 	_ = (<-listening).Close()
 	if resp.Status != 200 {
 		t.Errorf("Send = %d, %v; want the second try to get through", resp.Status, resp.Err)
-	}
-}
-
-func TestFailures(t *testing.T) {
-	t.Parallel()
-	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
-	secure := httptest.NewTLSServer(http.NotFoundHandler())
-	secure.Config.ErrorLog = nil
-	t.Cleanup(secure.Close)
-	for _, tt := range []struct {
-		name, url string
-		class     bridge.FailureClass
-		sent      bool
-	}{
-		{"refused", "http://" + closedPort(t), bridge.FailureConnect, false},
-		{"no such host", "http://no-such-host.invalid/", bridge.FailureConnect, false},
-		{"unknown authority", secure.URL, bridge.FailureTLS, false},
-		{"no TLS there", "https://" + strings.TrimPrefix(plain, "http://"), bridge.FailureTLS, false},
-		{"metadata service", "http://169.254.169.254/latest/meta-data/", bridge.FailureConnect, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			resp := send(t, newSender(t, tt.url, nil), request())
-			if resp.Err == nil || resp.Class != tt.class || resp.Sent != tt.sent {
-				t.Errorf("Send = %d, class %q, sent %v, %v; want class %q, sent %v", resp.Status, resp.Class, resp.Sent, resp.Err, tt.class, tt.sent)
-			}
-		})
-	}
-}
-
-func TestErrorTextsHoldNoQuery(t *testing.T) {
-	t.Parallel()
-	s := newSender(t, "http://"+closedPort(t)+"/hook?token=s3cret", func(t *bridge.Target) {
-		t.Auth = bridge.Auth{Type: "bearer", Token: "t0ken"}
-	})
-	resp := send(t, s, request())
-	if resp.Err == nil || strings.Contains(resp.Err.Error(), "s3cret") || strings.Contains(resp.Err.Error(), "t0ken") {
-		t.Errorf("Send = %v; want an error without the query", resp.Err)
 	}
 }
 
