@@ -44,6 +44,16 @@ func RetryQueue(route string) string { return RetryNamespace + "." + route }
 // DeadQueue is the queue a route's dead letters pass through.
 func DeadQueue(route string) string { return DeadNamespace + "." + route }
 
+// RouteOfQueue is the route that a retry or dead queue belongs to.
+func RouteOfQueue(queue string) (route string, ok bool) {
+	for _, namespace := range []string{RetryNamespace, DeadNamespace} {
+		if route, ok := strings.CutPrefix(queue, namespace+"."); ok && route != "" {
+			return route, true
+		}
+	}
+	return "", false
+}
+
 // LargeQueue keeps the payloads of a route's claim checks.
 func LargeQueue(route string) string { return "queenbridge-large." + route }
 

@@ -82,3 +82,25 @@ func TestLanesAreSpread(t *testing.T) {
 		}
 	}
 }
+
+func TestKeysAndQueuesAreReadBack(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"r", "a-b_c", "x.y"} {
+		for _, queue := range []string{bridge.RetryQueue(name), bridge.DeadQueue(name)} {
+			if got, ok := bridge.RouteOfQueue(queue); !ok || got != name {
+				t.Errorf("RouteOfQueue(%s) = %q, %v", queue, got, ok)
+			}
+		}
+		if kind, got, ok := bridge.ParsePauseKey(bridge.PauseKey("route", name)); !ok || kind != "route" || got != name {
+			t.Errorf("ParsePauseKey(PauseKey(route, %s)) = %q, %q, %v", name, kind, got, ok)
+		}
+	}
+	for _, key := range []string{"", "pause/", "pause/route", "pause/route/", "a/route/x"} {
+		if _, _, ok := bridge.ParsePauseKey(key); ok {
+			t.Errorf("ParsePauseKey(%q) is ok", key)
+		}
+	}
+	if _, ok := bridge.RouteOfQueue("github"); ok {
+		t.Error("a source's queue belongs to a route")
+	}
+}

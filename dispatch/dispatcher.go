@@ -28,6 +28,7 @@ type Queen interface {
 	KV(ctx context.Context, ops []queen.KVOp) ([]queen.KVResult, error)
 	Schedule(ctx context.Context, timers []queen.Timer) ([]queen.TimerStatus, error)
 	CancelTimer(ctx context.Context, queue, key string) (queen.TimerStatus, error)
+	Inspector
 }
 
 var _ Queen = (*queen.Client)(nil)
@@ -83,6 +84,7 @@ type Dispatcher struct {
 	newSender   func(bridge.Target) (Sender, error)
 	setup       func(context.Context, bridge.Route) error
 	paused      paused
+	testing     chan struct{} // holds a token for each test-fire under way
 	stopped     atomic.Bool
 	started     atomic.Bool
 
@@ -111,7 +113,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	d := &Dispatcher{
 		queen: cfg.Queen, log: cfg.Logger, lateTimers: firesLate(cfg.Health), stopTimeout: cfg.StopTimeout,
 		newSender: cfg.NewSender, setup: cfg.Setup, pool: cfg.Settings.MaxInFlight,
-		slots: map[string]*slot{}, targets: map[string]*target{},
+		testing: make(chan struct{}, maxTestFires), slots: map[string]*slot{}, targets: map[string]*target{},
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -180,6 +182,7 @@ func (d *Dispatcher) begin() {
 	if d.lateTimers {
 		d.spawn(func() { d.keepAwake(d.taking) })
 	}
+	d.spawn(func() { d.watchOrphans(d.taking) })
 	d.spawn(func() { d.followPauses(d.taking) })
 }
 

@@ -291,6 +291,19 @@ func (l *limiter) hold(s *share, until time.Time) {
 	l.turnAway(s)
 }
 
+// endHold lets a target be called now; an open breaker becomes half-open.
+func (l *limiter) endHold(s *share) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	s.heldUntil = time.Time{}
+	if s.breaker.state(now) == breakerOpen {
+		s.breaker.until = now
+	}
+	l.grant()
+	l.signal()
+}
+
 // pause lets no call to a target begin; nil: calls may again, and the time it
 // has been failing for counts anew.
 func (l *limiter) pause(s *share, info *PauseInfo) {

@@ -25,6 +25,7 @@ type metrics struct {
 	popped   *prometheus.CounterVec   // route
 	filtered *prometheus.CounterVec   // route
 	paused   *prometheus.GaugeVec     // kind, name
+	orphans  *prometheus.GaugeVec     // kind
 	settles  *prometheus.HistogramVec // kind
 	resends  prometheus.Counter
 	opened   *prometheus.CounterVec // target
@@ -51,6 +52,10 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "queenbridge", Subsystem: "dispatch", Name: "paused", Help: "1 for each route and target that is paused in Queen.",
 		}, []string{"kind", "name"}),
+		orphans: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "queenbridge", Subsystem: "dispatch", Name: "orphaned",
+			Help: "Retries, timers and dead letters that belong to no route, as last counted (hourly).",
+		}, []string{"kind"}),
 		settles: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "queenbridge", Subsystem: "dispatch", Name: "settle_messages",
 			Help: "Messages per settle call.", Buckets: prometheus.ExponentialBuckets(1, 2, 12),
@@ -76,7 +81,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		return nil
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.replies, m.lost, m.unknown, m.popped, m.filtered, m.paused, m.settles, m.resends, m.opened, m.alerts} {
+	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.replies, m.lost, m.unknown, m.popped, m.filtered, m.paused, m.orphans, m.settles, m.resends, m.opened, m.alerts} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {

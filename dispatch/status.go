@@ -14,6 +14,7 @@ type State string
 const (
 	StateStarting    State = "starting"    // waits for its queues, or for the route it replaces
 	StatePopping     State = "popping"     // takes events
+	StateDraining    State = "draining"    // being deleted: takes retries only
 	StatePaused      State = "paused"      // by the configuration, or by an operator
 	StateHeld        State = "held"        // its target asked for time (Retry-After)
 	StateBroken      State = "broken"      // the breaker of its target is open
@@ -175,6 +176,9 @@ func (r *route) currentStatus(now time.Time) RouteStatus {
 		s.State, s.Detail = StatePaused, "the configuration pauses the route"
 	default:
 		r.d.limiter.describe(r.target.share, now, &s)
+		if r.draining.Load() && s.State == StatePopping {
+			s.State, s.Detail = StateDraining, "the route is being deleted: only its retries and dead letters run on"
+		}
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
 )
@@ -18,6 +19,8 @@ type slot struct {
 	name    string
 	running *route // takes events, or finishes what it took; nil: none
 	wanted  *route // is to run; nil: none
+	// draining is when the deletion of the route began; zero: it did not.
+	draining time.Time
 }
 
 // Update replaces the routes and targets, which are valid and have their
@@ -130,6 +133,7 @@ func (u *update) apply() {
 	limits := u.applyTargets()
 	for name, r := range u.routes {
 		r.target.use(1)
+		r.draining.Store(d.slots[name] != nil && !d.slots[name].draining.IsZero())
 		r.claim = d.limiter.newClaim(r.target.share, r.limit(limits[r.cfg.Target]))
 		r.m = d.m.of(name, r.cfg.Target)
 		if d.slots[name] == nil {
@@ -193,6 +197,9 @@ func (d *Dispatcher) want(s *slot, r *route) {
 		never.target.use(-1)
 	}
 	s.wanted = r
+	if r == nil {
+		s.draining = time.Time{}
+	}
 	if r == nil && s.running == nil {
 		delete(d.slots, s.name)
 		return

@@ -89,3 +89,34 @@ func (c *Client) Depth(ctx context.Context, queue, group string) (int, error) {
 	}
 	return *wire.Pending, nil
 }
+
+// QueueInfo is one queue that Queen has.
+type QueueInfo struct {
+	Name, Namespace, Task string
+}
+
+// Queues lists every queue, in Queen's order.
+func (c *Client) Queues(ctx context.Context) ([]QueueInfo, error) {
+	a, err := c.do(ctx, &call{method: "GET", path: "/api/v1/resources/queues", safe: true})
+	if err != nil {
+		return nil, err
+	}
+	var wire struct {
+		Queues *[]struct {
+			Name      string   `json:"name"`
+			Namespace jsonText `json:"namespace"`
+			Task      jsonText `json:"task"`
+		} `json:"queues"`
+	}
+	if err := a.decode(&wire); err != nil {
+		return nil, err
+	}
+	if wire.Queues == nil {
+		return nil, a.misfit("no queues")
+	}
+	list := make([]QueueInfo, len(*wire.Queues))
+	for i, q := range *wire.Queues {
+		list[i] = QueueInfo{Name: q.Name, Namespace: string(q.Namespace), Task: string(q.Task)}
+	}
+	return list, nil
+}

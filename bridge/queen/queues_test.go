@@ -229,3 +229,20 @@ func TestOlder(t *testing.T) {
 		}
 	}
 }
+
+func TestQueues(t *testing.T) {
+	t.Parallel()
+	c, b := answering(t, 200, `{"queues":[{"id":"1","name":"queenbridge-retry.a","namespace":"queenbridge-retry","task":"a","messages":{"total":1}},{"name":"q","namespace":"","task":null}]}`)
+	got, err := c.Queues(t.Context())
+	want := []queen.QueueInfo{{Name: "queenbridge-retry.a", Namespace: "queenbridge-retry", Task: "a"}, {Name: "q"}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("Queues() (-want +got):\n%s%v", diff, err)
+	}
+	if got := b.last(t).uri; got != "/api/v1/resources/queues" {
+		t.Errorf("asked %s", got)
+	}
+	c, _ = answering(t, 200, `{}`)
+	if _, err := c.Queues(t.Context()); !queen.Uncertain(err) {
+		t.Errorf("Queues() without queues: %v", err)
+	}
+}

@@ -2,6 +2,7 @@ package queentest
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge/queen"
@@ -14,6 +15,7 @@ func queueCases() []testCase {
 		{name: "Queue/ConfigureRefuses", rule: "queen-contract.md §2.1 (measured)", run: queueRefuses},
 		{name: "Queue/NamespaceAndTask", rule: "queen-contract.md §2.1", run: queueNamespace},
 		{name: "Queue/Depth", rule: "queen-contract.md §2.2 (measured)", run: queueDepth},
+		{name: "Queue/List", rule: "queen-contract.md §2.2", run: queueList},
 		{name: "Queue/Detail", rule: "queen-contract.md §2.2", run: queueDetail},
 		{name: "Queue/Delete", rule: "queen-contract.md §2.2", run: queueDelete},
 		{name: "Queue/DelayedProcessing", rule: "queen-contract.md §2.1", run: queueDelayed},
@@ -80,6 +82,15 @@ func queueDepth(k *kit) {
 	k.same("of a group that never popped", depth("other"), 5)
 	if _, err := k.client.Depth(k.Context(), unique("none"), "g"); !errors.Is(err, queen.ErrNotFound) {
 		k.Errorf("of an unknown queue: %v", err)
+	}
+}
+
+func queueList(k *kit) {
+	queue, _ := k.five()
+	list, err := k.client.Queues(k.Context())
+	k.must(err)
+	if !slices.Contains(list, queen.QueueInfo{Name: queue}) {
+		k.Errorf("%s is not among %d queues", queue, len(list))
 	}
 }
 
