@@ -212,6 +212,14 @@ func (d *popDecoder) text(before string) (string, error) {
 	return string(s), nil
 }
 
+// anyText reads a string; any other JSON is passed over.
+func (d *popDecoder) anyText() (string, error) {
+	if d.PeekKind() != '"' {
+		return "", d.SkipValue()
+	}
+	return d.text("")
+}
+
 // time reads a time; one it cannot read is zero: nothing is decided by it.
 func (d *popDecoder) time() (time.Time, error) {
 	s, err := d.text("")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 )
 
 // Push stores items and returns one verdict per item, in order. Each verdict
@@ -82,31 +83,77 @@ func (it *Item) check() error {
 	return nil
 }
 
-// pushRow is one element of a push answer (mixed casing is the contract).
-type pushRow struct {
-	Index         *int     `json:"index"`
-	MessageID     string   `json:"message_id"`
-	TransactionID *string  `json:"transaction_id"`
-	Status        string   `json:"status"`
-	Error         jsonText `json:"error"`
+// pushVerdicts reads the answer of a push, one verdict for each item in order.
+func pushVerdicts(a *answer, items []Item) ([]PushVerdict, error) {
+	if !a.ok() {
+		return nil, a.statusError()
+	}
+	d := verdictDecoder{popDecoder: newPopDecoder(a.body), items: items, other: -1, verdicts: make([]PushVerdict, 0, len(items))}
+	err := d.array(d.verdict)
+	if err == nil {
+		if _, end := d.ReadToken(); !errors.Is(end, io.EOF) {
+			err = errors.New("bytes after the answer")
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, a.badBody(err)
+	case d.other >= 0:
+		return nil, a.misfit("verdict %d is of another item", d.other)
+	case len(d.verdicts) != len(items):
+		return nil, a.misfit("%d verdicts for %d items", len(d.verdicts), len(items))
+	}
+	for i := range d.verdicts {
+		d.verdicts[i].Error = a.foreign(d.verdicts[i].Error)
+	}
+	return d.verdicts, nil
 }
 
-func pushVerdicts(a *answer, items []Item) ([]PushVerdict, error) {
-	rows := make([]pushRow, 0, len(items))
-	if err := a.decode(&rows); err != nil {
-		return nil, err
-	}
-	if len(rows) != len(items) {
-		return nil, a.misfit("%d verdicts for %d items", len(rows), len(items))
-	}
-	verdicts := make([]PushVerdict, len(rows))
-	for i, row := range rows {
-		if row.Index != nil && *row.Index != i || row.TransactionID != nil && *row.TransactionID != items[i].TransactionID {
-			return nil, a.misfit("verdict %d is of another item", i)
+// verdictDecoder reads by hand what every event of an ingress waits for.
+type verdictDecoder struct {
+	*popDecoder
+	items    []Item
+	verdicts []PushVerdict
+	other    int // the verdict of another item than the one asked for, or -1
+}
+
+// verdict reads one element of a push answer (mixed casing is the contract).
+func (d *verdictDecoder) verdict() error {
+	at := len(d.verdicts)
+	v := PushVerdict{Status: PushError}
+	err := d.object(func(name string) (err error) {
+		if d.PeekKind() == 'n' { // as good as absent
+			return d.SkipValue()
 		}
-		verdicts[i] = PushVerdict{Status: pushStatus(row.Status), MessageID: row.MessageID, Error: a.foreign(string(row.Error))}
-	}
-	return verdicts, nil
+		switch name {
+		case "index":
+			var index int
+			if index, err = d.count(); index != at {
+				d.other = at
+			}
+		case "message_id":
+			v.MessageID, err = d.text("")
+		case "transaction_id":
+			var id, asked string
+			if at < len(d.items) {
+				asked = d.items[at].TransactionID
+			}
+			if id, err = d.text(asked); id != asked {
+				d.other = at
+			}
+		case "status":
+			var word string
+			word, err = d.text(string(PushQueued))
+			v.Status = pushStatus(word)
+		case "error":
+			v.Error, err = d.anyText()
+		default:
+			return d.SkipValue()
+		}
+		return err
+	})
+	d.verdicts = append(d.verdicts, v)
+	return err
 }
 
 // pushStatus takes a word nobody knows for an error: nothing is known to be

@@ -325,7 +325,7 @@ func (b *Broker) segmentRows(segs []*segment) []storedSegment {
 		}
 		last[s.part.num] = len(rows)
 		rows = append(rows, storedSegment{
-			part: s.part.num, base: s.base, spans: []span{{s.base, s.at}},
+			queue: s.part.queue.num, part: s.part.num, base: s.base, spans: []span{{s.base, s.at}},
 			hashes: s.hashes[:len(s.hashes):len(s.hashes)], blob: s.blob,
 		})
 	}

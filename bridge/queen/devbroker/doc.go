@@ -20,6 +20,12 @@
 // fails, every answer is 503 until the store works again and the state has
 // been read back from it: nothing is ever acknowledged that is not durable.
 //
+// On disk a commit is one SQLite transaction, with one journal row for each
+// queue it pushed to, whatever the number of partitions; the bytes of a large
+// one go to a file of their queue first, and are written once. The journal is
+// folded, off the commit path, into runs by partition. Retention deletes rows
+// at once, and a file when nothing in it is wanted any more.
+//
 // # Where it differs from 1.3.0 on purpose
 //
 //   - A timer fires within milliseconds and wakes parked pops (the real one

@@ -3,7 +3,11 @@ package devbroker_test
 import (
 	"database/sql"
 	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,18 +66,36 @@ func checkOld(t *testing.T, a *api, group string) {
 	}
 }
 
-// What retention deletes is gone from the disk too.
+// What retention deletes is gone from the disk too, small messages and those
+// that lie in files.
 func TestRetentionOnDisk(t *testing.T) {
 	t.Parallel()
+	for _, size := range []int{10, 400_000} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			testRetentionOnDisk(t, size)
+		})
+	}
+}
+
+func testRetentionOnDisk(t *testing.T, size int) {
 	dir := t.TempDir()
+	push := func(a *api, queue, id string) {
+		body := fmt.Sprintf(`{"items":[{"queue":%q,"partition":"p","transactionId":%q,"payload":"%s-%s-%s"}]}`,
+			queue, id, queue, id, strings.Repeat("x", size))
+		if r := a.do("POST", "/api/v1/push", body); r.status != 201 {
+			t.Fatal(r.text)
+		}
+	}
 	bubbleWith(t, devbroker.Config{Dir: dir}, func(t *testing.T, a *api) {
 		a.configure("q", obj{"retentionEnabled": true, "retentionSeconds": 60})
-		a.push("q", "p", "m1", "m2")
-		a.push("kept", "p", "m1")
-		a.push("gone", "p", "m1")
+		push(a, "q", "m1")
+		push(a, "q", "m2")
+		push(a, "kept", "m1")
+		push(a, "gone", "m1")
 		time.Sleep(time.Minute + 10*time.Second)
 		synctest.Wait()
-		a.push("q", "p", "m3")
+		push(a, "q", "m3")
 		a.do("DELETE", "/api/v1/resources/queues/gone", nil)
 	})
 	db, err := sql.Open("sqlite", filepath.Join(dir, "queen.db"))
@@ -81,15 +103,39 @@ func TestRetentionOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	for _, table := range []string{"segment", "body"} {
-		var n int
-		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table).Scan(&n); err != nil || n != 2 {
-			t.Errorf("%s has %d rows (%v), want 2: m3 and the kept one", table, n, err)
-		}
+	var n int
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM journal").Scan(&n); err != nil || n != 2 {
+		t.Errorf("journal has %d rows (%v), want 2: m3 and the kept one", n, err)
+	}
+	if stored := storedIn(t, dir); size > 1000 && !cmp.Equal(stored, []string{"kept-m1", "q-m3"}) {
+		t.Errorf("files hold %v, want the kept one and m3", stored)
 	}
 	a := open(t, devbroker.Config{Dir: dir})
 	p := a.pop("/queue/q", "g", "")
 	if p.txns() != "m3" || p.Messages[0].Offset != 2 {
 		t.Errorf("popped %+v, want m3 at offset 2", p.Messages)
 	}
+	if p := a.pop("/queue/kept", "g", ""); p.txns() != "m1" {
+		t.Errorf("popped %+v, want the kept one", p.Messages)
+	}
+}
+
+// storedIn lists which payloads stand in the files of a directory.
+func storedIn(t *testing.T, dir string) (found []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "bodies", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`"(\w+-m\d)-x`).FindAllSubmatch(data, -1) {
+			found = append(found, string(m[1]))
+		}
+	}
+	slices.Sort(found)
+	return found
 }

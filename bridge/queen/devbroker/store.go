@@ -96,10 +96,11 @@ type cursorRow struct {
 
 // storedSegment is a run of messages of one partition with their id hashes.
 type storedSegment struct {
+	queue  int64 // written, not read back
 	part   int64
 	base   uint64
 	spans  []span
-	hashes []uint64
+	hashes []uint64 // written, not read back
 	blob   []byte
 }
 

@@ -7,36 +7,81 @@ import (
 	"fmt"
 )
 
-// selectSegments reads the rows that hold any of [from, to).
-const selectSegments = `
-SELECT s.base, s.ids, b.data FROM segment s JOIN body b ON b.id = s.body
-WHERE s.part = ?1 AND s.base < ?3 AND s.base >= coalesce((SELECT max(base) FROM segment WHERE part = ?1 AND base <= ?2), ?2)
-ORDER BY s.base`
+// selectRuns reads the rows that hold any of [from, to).
+const selectRuns = `
+SELECT base, count, extents FROM run
+WHERE part = ?1 AND base < ?3 AND base >= coalesce((SELECT max(base) FROM run WHERE part = ?1 AND base <= ?2), ?2)
+ORDER BY base`
 
-func (s *sqliteStore) segments(part int64, from, to uint64, limit int) (out []storedSegment, err error) {
-	rows, err := s.readSegments.QueryContext(context.Background(), part, signed(from), signed(to))
+// segmentsRead is what is read of a partition, in order.
+type segmentsRead struct {
+	part     int64
+	from, to uint64
+	limit    int // bytes left
+	out      []storedSegment
+	bodies   bodyReader
+}
+
+func (s *sqliteStore) segments(part int64, from, to uint64, limit int) ([]storedSegment, error) {
+	r := &segmentsRead{part: part, from: from, to: to, limit: limit, bodies: bodyReader{b: s.bodies}}
+	defer r.bodies.close()
+	// The journal first: what is folded meanwhile is found twice, never not.
+	recent := s.journal.of(part, from, to)
+	err := r.runs(s)
+	for i := 0; i < len(recent) && err == nil; i++ {
+		err = r.take(recent[i].base, recent[i].extent, recent[i].body)
+	}
+	return r.out, err
+}
+
+// runs takes what is folded.
+func (r *segmentsRead) runs(s *sqliteStore) error {
+	rows, err := s.readRuns.QueryContext(context.Background(), r.part, signed(r.from), signed(r.to))
 	if err != nil {
-		return nil, fmt.Errorf("read messages: %w", err)
+		return fmt.Errorf("read messages: %w", err)
 	}
 	defer rows.Close() //nolint:errcheck // reading is over, rows.Err tells
-	for size := 0; size < limit && rows.Next(); {
-		var base int64
-		var ids sql.RawBytes
-		seg := storedSegment{part: part}
-		if err := rows.Scan(&base, &ids, &seg.blob); err != nil {
-			return nil, fmt.Errorf("read messages: %w", err)
+	for r.limit > 0 && rows.Next() {
+		var base, count int64
+		var packed sql.RawBytes
+		if err := rows.Scan(&base, &count, &packed); err != nil {
+			return fmt.Errorf("read messages: %w", err)
 		}
-		seg.base = unsigned(base)
-		if seg.spans, seg.hashes, err = decodeIDs(seg.base, ids); err != nil {
-			return nil, err
+		extents, err := decodeExtents(packed)
+		if err != nil {
+			return err
 		}
-		if seg.base+uint64(len(seg.hashes)) <= from {
-			continue // a gap: retention took what was asked for
+		at := unsigned(base)
+		for _, p := range extents {
+			if err := r.take(at, p, nil); err != nil {
+				return err
+			}
+			at += uint64(p.count)
 		}
-		size += len(seg.blob)
-		out = append(out, seg)
 	}
-	return out, rows.Err()
+	return rows.Err()
+}
+
+// take reads a segment, if it is wanted and there is room. body is nil where
+// its bytes are in a file.
+func (r *segmentsRead) take(base uint64, p extent, body []byte) (err error) {
+	end := base + uint64(p.count)
+	if end <= r.from || base >= r.to || r.limit <= 0 {
+		return nil
+	}
+	if body == nil {
+		if body, err = r.bodies.read(p); err != nil {
+			return err
+		}
+	}
+	seg := storedSegment{part: r.part, base: base}
+	if seg.spans, seg.blob, err = decodeBody(base, body); err != nil {
+		return fmt.Errorf("read messages of partition %d at %d: %w", r.part, base, err)
+	}
+	r.limit -= len(seg.blob)
+	r.from = end
+	r.out = append(r.out, seg)
+	return nil
 }
 
 func (s *sqliteStore) timerPayload(num int64) ([]byte, error) {
@@ -68,11 +113,11 @@ func (s *sqliteStore) load() (*snapshot, error) {
 }
 
 // each runs a query and calls row once per row.
-func (l *loading) each(what, query string, row func(scan func(...any) error) error) {
+func (l *loading) each(what, query string, row func(scan func(...any) error) error, args ...any) {
 	if l.err != nil {
 		return
 	}
-	rows, err := l.store.write.QueryContext(context.Background(), query)
+	rows, err := l.store.write.QueryContext(context.Background(), query, args...)
 	if err != nil {
 		l.err = fmt.Errorf("read %s: %w", what, err)
 		return
@@ -141,9 +186,9 @@ func (l *loading) positions() {
 
 // selectIDs reads the ids of every partition from where it says on.
 const selectIDs = `
-SELECT s.part, s.base, s.ids FROM part p JOIN segment s ON s.part = p.num
-WHERE s.base >= coalesce((SELECT max(base) FROM segment WHERE part = p.num AND base <= p.known), 0)
-ORDER BY s.part, s.base`
+SELECT r.part, r.base, r.ids FROM part p JOIN run r ON r.part = p.num
+WHERE r.base >= coalesce((SELECT max(base) FROM run WHERE part = p.num AND base <= p.known), 0)
+ORDER BY r.part, r.base`
 
 // ids reads the id index without touching message bytes.
 func (s *sqliteStore) ids(row func(idRow)) error {
@@ -162,6 +207,11 @@ func (s *sqliteStore) ids(row func(idRow)) error {
 		}
 		return err
 	})
+	for _, r := range s.journal.standing() {
+		if !r.dropped.Load() {
+			row(idRow{part: r.part, base: r.base, spans: r.spans, hashes: r.hashes})
+		}
+	}
 	return l.err
 }
 

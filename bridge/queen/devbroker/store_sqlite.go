@@ -11,24 +11,30 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"modernc.org/sqlite"
 )
 
 // sqliteStore keeps the state in one SQLite database, in WAL mode with a sync
-// at every commit. One connection writes, others read beside it, and the log
-// is folded into the database off the commit path.
+// at every commit, and message bytes in files beside it. One connection
+// writes, others read beside it; the journal and SQLite's own log are folded
+// off the commit path.
 type sqliteStore struct {
 	log    *slog.Logger
 	unlock func() error
 
-	mu     sync.Mutex // the writing connection
-	write  *sql.Conn
-	exec   map[string]*sql.Stmt
-	nextID int64 // of the next body
+	mu      sync.Mutex // the writing connection
+	write   *sql.Conn
+	exec    map[string]*sql.Stmt
+	nextRow int64 // of the journal
+
+	bodies  *bodies
+	journal *journal
+	deleted atomic.Bool // messages, since files were swept
 
 	writer, reader *sql.DB
-	readSegments   *sql.Stmt
+	readRuns       *sql.Stmt
 	readTimer      *sql.Stmt
 
 	written chan int // bytes committed, for the checkpointer
@@ -67,7 +73,7 @@ func (s *sqliteStore) open(file string) (err error) {
 	if err := s.reportTorn(ctx, file); err != nil {
 		return err
 	}
-	if err := s.migrate(ctx); err != nil {
+	if err := s.migrate(ctx, file); err != nil {
 		return err
 	}
 	for name, text := range writeStatements {
@@ -75,13 +81,13 @@ func (s *sqliteStore) open(file string) (err error) {
 			return fmt.Errorf("prepare %s: %w", name, err)
 		}
 	}
-	if s.readSegments, err = s.reader.PrepareContext(ctx, selectSegments); err != nil {
+	if s.readRuns, err = s.reader.PrepareContext(ctx, selectRuns); err != nil {
 		return err
 	}
 	if s.readTimer, err = s.reader.PrepareContext(ctx, `SELECT data FROM timerbody WHERE id = ?`); err != nil {
 		return err
 	}
-	return s.write.QueryRowContext(ctx, `SELECT coalesce(max(id), 0) + 1 FROM body`).Scan(&s.nextID)
+	return s.loadJournal()
 }
 
 func (s *sqliteStore) durable() bool { return true }
@@ -110,7 +116,7 @@ func (c connector) Driver() driver.Driver { return new(sqlite.Driver) }
 
 // format is the version of the tables below, which they carry as user_version.
 // A broker refuses data of a later one.
-const format = 1
+const format = 2
 
 const schema = `BEGIN;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
@@ -120,8 +126,7 @@ CREATE TABLE part (num INTEGER PRIMARY KEY, queue INTEGER, id TEXT, name TEXT, c
 CREATE TABLE grp (queue INTEGER, name TEXT, everything INTEGER, since INTEGER, created INTEGER, PRIMARY KEY (queue, name)) WITHOUT ROWID;
 CREATE TABLE cursor (part INTEGER, grp TEXT, next INTEGER, lease TEXT, until INTEGER, lease_start INTEGER, lease_end INTEGER,
 	retries INTEGER, attempts INTEGER, attempt_at INTEGER, PRIMARY KEY (part, grp)) WITHOUT ROWID;
-CREATE TABLE segment (part INTEGER, base INTEGER, count INTEGER, body INTEGER, ids BLOB, PRIMARY KEY (part, base)) WITHOUT ROWID;
-CREATE TABLE body (id INTEGER PRIMARY KEY, data BLOB);
+` + messageTables + `
 CREATE TABLE timer (id INTEGER PRIMARY KEY, queue TEXT, key TEXT, partition TEXT, txn TEXT, message BLOB,
 	at INTEGER, created INTEGER, modified INTEGER);
 CREATE TABLE timerbody (id INTEGER PRIMARY KEY, data BLOB);
@@ -129,37 +134,16 @@ CREATE TABLE kv (ns TEXT, key TEXT, value BLOB, version INTEGER, modified INTEGE
 CREATE TABLE dead (id TEXT PRIMARY KEY, queue TEXT, queue_num INTEGER, partition TEXT, part_id TEXT, grp TEXT, txn TEXT, message BLOB,
 	text TEXT, retries INTEGER, at INTEGER, data BLOB);
 CREATE TABLE trace (id TEXT PRIMARY KEY, txn TEXT, part TEXT, grp TEXT, event TEXT, names TEXT, data BLOB, at INTEGER);
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 `
-
-// migrate makes the tables of a new database and refuses one of a later
-// format.
-func (s *sqliteStore) migrate(ctx context.Context) error {
-	var version int
-	if err := s.write.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version); err != nil {
-		return err
-	}
-	switch {
-	case version == format:
-		return nil
-	case version > format:
-		return fmt.Errorf("the data has format %d, this broker knows formats up to %d", version, format)
-	}
-	key := newSnapshot().key
-	if _, err := s.write.ExecContext(ctx, schema); err != nil {
-		return fmt.Errorf("make the tables: %w", err)
-	}
-	if _, err := s.write.ExecContext(ctx, `INSERT INTO meta VALUES ('hash_key', ?), ('kv_version', 0)`, key.bytes()); err != nil {
-		return fmt.Errorf("make the tables: %w", err)
-	}
-	_, err := s.write.ExecContext(ctx, `COMMIT`)
-	return err
-}
 
 func (s *sqliteStore) close() error {
 	close(s.written)
 	s.wg.Wait()
 	var errs []error
+	if s.bodies != nil {
+		s.bodies.close()
+	}
 	if s.reader != nil {
 		errs = append(errs, s.reader.Close())
 	}
@@ -180,11 +164,12 @@ const (
 	checkpointFull  = 64 << 20
 )
 
-// runCheckpoints keeps the log short. A quiet checkpoint copies what it can
-// beside the writer; only while nobody writes can the log start over.
+// runCheckpoints keeps journal and log short. A quiet checkpoint copies what it
+// can beside the writer; only while nobody writes can the log start over.
 func (s *sqliteStore) runCheckpoints() {
 	fresh, total := 0, 0
 	for n := range s.written {
+		s.tidy()
 		fresh, total = fresh+n, total+n
 		if fresh < checkpointAfter {
 			continue
@@ -196,6 +181,21 @@ func (s *sqliteStore) runCheckpoints() {
 			s.checkpoint("RESTART")
 			s.mu.Unlock()
 			total = 0
+		}
+	}
+}
+
+// tidy folds the journal once it is long, and removes files that are empty. A
+// failure is not the writer's: it meets a bad disk itself.
+func (s *sqliteStore) tidy() {
+	if segments, bytes := s.journal.size(); segments >= foldSegments || bytes >= foldBytes {
+		if err := s.fold(); err != nil {
+			s.log.Warn("folding the journal failed; it grows until that works", "err", err)
+		}
+	}
+	if s.deleted.Swap(false) {
+		if err := s.sweep(); err != nil {
+			s.log.Warn("removing files of deleted messages failed", "err", err)
 		}
 	}
 }

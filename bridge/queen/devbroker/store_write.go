@@ -13,12 +13,16 @@ var writeStatements = map[string]string{
 	"version":    `UPDATE meta SET value = ? WHERE key = 'kv_version'`,
 	"queue":      `INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?, ?, ?)`,
 	"part":       `INSERT OR REPLACE INTO part VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-	"oldbodies":  `DELETE FROM body WHERE id IN (SELECT body FROM segment WHERE part = ? AND base + count <= ?)`,
-	"oldsegs":    `DELETE FROM segment WHERE part = ? AND base + count <= ?`,
+	"oldruns":    `DELETE FROM run WHERE part = ?1 AND base < ?2 AND base + count <= ?2`,
 	"group":      `INSERT OR REPLACE INTO grp VALUES (?, ?, ?, ?, ?)`,
 	"cursor":     `INSERT OR REPLACE INTO cursor VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-	"segment":    `INSERT INTO segment VALUES (?, ?, ?, ?, ?)`,
-	"body":       `INSERT INTO body VALUES (?, ?)`,
+	"journal":    `INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?)`,
+	"nojournal":  `DELETE FROM journal WHERE id <= ?`,
+	"noentry":    `DELETE FROM journal WHERE id = ?`,
+	"run":        `INSERT INTO run VALUES (?, ?, ?, ?, ?)`,
+	"file":       `INSERT INTO file VALUES (?, ?, ?) ON CONFLICT (num) DO UPDATE SET live = live + excluded.live`,
+	"freed":      `UPDATE file SET live = live - ? WHERE num = ?`,
+	"nofile":     `DELETE FROM file WHERE num = ?`,
 	"timer":      `INSERT OR REPLACE INTO timer VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	"timerbody":  `INSERT OR REPLACE INTO timerbody VALUES (?, ?)`,
 	"notimer":    `DELETE FROM timer WHERE id = ?`,
@@ -30,8 +34,9 @@ var writeStatements = map[string]string{
 	"trace":      `INSERT INTO trace VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 	"nogroup":    `DELETE FROM grp WHERE queue = ? AND name = ?`,
 	"nocursors":  `DELETE FROM cursor WHERE grp = ? AND part IN (SELECT num FROM part WHERE queue = ?)`,
-	"noqbodies":  `DELETE FROM body WHERE id IN (SELECT body FROM segment WHERE part IN (SELECT num FROM part WHERE queue = ?))`,
-	"noqsegs":    `DELETE FROM segment WHERE part IN (SELECT num FROM part WHERE queue = ?)`,
+	"noqruns":    `DELETE FROM run WHERE part IN (SELECT num FROM part WHERE queue = ?)`,
+	"noqjournal": `DELETE FROM journal WHERE queue = ?`,
+	"noqfiles":   `DELETE FROM file WHERE queue = ?`,
 	"noqcursors": `DELETE FROM cursor WHERE part IN (SELECT num FROM part WHERE queue = ?)`,
 	"noqparts":   `DELETE FROM part WHERE queue = ?`,
 	"noqgroups":  `DELETE FROM grp WHERE queue = ?`,
@@ -42,10 +47,13 @@ var writeStatements = map[string]string{
 func (s *sqliteStore) commit(c *changes) error {
 	s.mu.Lock()
 	w := &writing{store: s, ctx: context.Background()}
-	err := w.all(c)
+	w.all(c)
+	if w.err == nil {
+		s.note(w, c)
+	}
 	s.mu.Unlock()
-	if err != nil {
-		return err
+	if w.err != nil {
+		return w.err
 	}
 	select {
 	case s.written <- w.bytes:
@@ -53,6 +61,23 @@ func (s *sqliteStore) commit(c *changes) error {
 		s.carry(w.bytes)
 	}
 	return nil
+}
+
+// note keeps what is known of the journal in step with a commit.
+func (s *sqliteStore) note(w *writing, c *changes) {
+	s.journal.add(w.recent)
+	for _, p := range c.parts {
+		if p.first > 0 {
+			s.journal.drop(p.num, p.first)
+			s.deleted.Store(true)
+		}
+	}
+	for _, num := range c.noQueues {
+		s.journal.dropQueue(num)
+	}
+	if err := s.unlink(w.noFiles); err != nil {
+		s.log.Warn("a file of deleted messages stays until the next start", "err", err)
+	}
 }
 
 // carry adds to what waits for the checkpointer. Only commit sends, so the one
@@ -71,35 +96,77 @@ func (s *sqliteStore) carry(n int) {
 
 // writing is one commit under way. The first error sticks.
 type writing struct {
-	store *sqliteStore
-	ctx   context.Context
-	err   error
-	bytes int
+	store   *sqliteStore
+	ctx     context.Context
+	err     error
+	bytes   int
+	recent  []*recent     // of the journal, once committed
+	freed   map[int64]int // bytes of each file nobody needs any more
+	noFiles []int64       // to be removed, once committed
 }
 
-func (w *writing) all(c *changes) error {
-	if _, err := w.store.write.ExecContext(w.ctx, `BEGIN IMMEDIATE`); err != nil {
-		return err
+// transaction runs f between BEGIN and COMMIT, or ROLLBACK when anything fails.
+func (w *writing) transaction(f func()) {
+	if w.err != nil {
+		return
 	}
-	w.groupRemovals(c) // first: the same batch may hold a new group of that name
-	w.rows(c)
-	w.messages(c.segments)
-	w.timers(c)
-	w.removals(c)
-	if len(c.kv) > 0 || w.bytes == 0 { // a commit of nothing tests the disk
-		w.do("version", c.version)
+	if _, w.err = w.store.write.ExecContext(w.ctx, `BEGIN IMMEDIATE`); w.err != nil {
+		return
 	}
+	f()
 	if w.err == nil {
 		_, w.err = w.store.write.ExecContext(w.ctx, `COMMIT`)
 	}
 	if w.err == nil {
-		return nil
+		return
 	}
-	_, err := w.store.write.ExecContext(w.ctx, `ROLLBACK`)
-	if err != nil { // SQLite rolls back by itself when the disk is full
+	if _, err := w.store.write.ExecContext(w.ctx, `ROLLBACK`); err != nil { // SQLite rolls back by itself when the disk is full
 		w.store.log.Debug("rollback", "err", err)
 	}
-	return w.err
+}
+
+// all writes a batch: large bodies to their files first, then the rows.
+func (w *writing) all(c *changes) {
+	list := entries(c.segments)
+	w.bodies(list)
+	w.transaction(func() {
+		w.groupRemovals(c) // first: the same batch may hold a new group of that name
+		w.rows(c)
+		w.journal(list)
+		w.timers(c)
+		w.removals(c)
+		w.retainJournal(c.parts)
+		w.release()
+		if len(c.kv) > 0 || w.bytes == 0 { // a commit of nothing tests the disk
+			w.do("version", c.version)
+		}
+	})
+}
+
+// bodies writes to the files what is too large for the journal.
+func (w *writing) bodies(list []*entry) {
+	for _, e := range list {
+		if len(e.data) < inlineLimit || w.err != nil {
+			continue
+		}
+		if e.file, e.at, w.err = w.store.bodies.append(e.queue, e.data); w.err == nil {
+			e.data = nil
+		}
+	}
+}
+
+// journal writes a row for each queue.
+func (w *writing) journal(list []*entry) {
+	for _, e := range list {
+		row := w.store.nextRow
+		w.store.nextRow++
+		if e.file != 0 {
+			w.do("file", e.file, e.queue, 0)
+		}
+		w.do("journal", row, e.queue, e.file, e.at, e.extents, e.ids, e.data)
+		w.bytes += len(e.data)
+		w.recent = append(w.recent, e.settle(row)...)
+	}
 }
 
 func (w *writing) do(statement string, args ...any) {
@@ -121,8 +188,7 @@ func (w *writing) rows(c *changes) {
 	for _, p := range c.parts {
 		w.do("part", p.num, p.queue, p.id, p.name, int64(p.created), signed(p.first), signed(p.next), signed(p.known))
 		if p.first > 0 {
-			w.do("oldbodies", p.num, signed(p.first))
-			w.do("oldsegs", p.num, signed(p.first))
+			w.retain(p.num, p.first)
 		}
 	}
 	for _, g := range c.groups {
@@ -144,17 +210,6 @@ func (w *writing) rows(c *changes) {
 	for i := range c.traces {
 		t := &c.traces[i]
 		w.do("trace", t.id, t.txn, t.part, t.group, t.event, jsonStrings(t.names), t.data, int64(t.at))
-	}
-}
-
-func (w *writing) messages(segs []storedSegment) {
-	for i := range segs {
-		g := &segs[i]
-		id := w.store.nextID
-		w.store.nextID++
-		w.do("body", id, g.blob)
-		w.do("segment", g.part, signed(g.base), len(g.hashes), id, encodeIDs(g.base, g.spans, g.hashes))
-		w.bytes += len(g.blob)
 	}
 }
 
@@ -186,7 +241,8 @@ func (w *writing) removals(c *changes) {
 		w.do("nodead", id)
 	}
 	for _, num := range c.noQueues {
-		for _, statement := range []string{"noqbodies", "noqsegs", "noqcursors", "noqparts", "noqgroups", "noqueue"} {
+		w.noFiles = append(w.noFiles, w.filesOf(num)...)
+		for _, statement := range []string{"noqruns", "noqjournal", "noqfiles", "noqcursors", "noqparts", "noqgroups", "noqueue"} {
 			w.do(statement, num)
 		}
 	}
@@ -195,55 +251,6 @@ func (w *writing) removals(c *changes) {
 // SQLite's integers are signed.
 func signed(n uint64) int64   { return int64(n) }
 func unsigned(n int64) uint64 { return uint64(n) }
-
-// encodeIDs packs when the messages of a row were stored, and the hashes of
-// their ids: the number of spans, each as its distance from the base and its
-// time, then eight bytes a hash.
-func encodeIDs(base uint64, spans []span, hashes []uint64) []byte {
-	out := make([]byte, 0, 2+len(spans)*12+8*len(hashes))
-	out = binary.AppendUvarint(out, uint64(len(spans)))
-	last := micros(0)
-	for _, s := range spans {
-		out = binary.AppendUvarint(out, s.start-base)
-		out = binary.AppendVarint(out, int64(s.at-last))
-		last = s.at
-	}
-	for _, h := range hashes {
-		out = binary.LittleEndian.AppendUint64(out, h)
-	}
-	return out
-}
-
-func decodeIDs(base uint64, b []byte) (spans []span, hashes []uint64, err error) {
-	n, w := binary.Uvarint(b)
-	if w <= 0 || n > uint64(len(b)) {
-		return nil, nil, errCorrupt
-	}
-	b = b[w:]
-	last := micros(0)
-	spans = make([]span, n)
-	for i := range spans {
-		start, w := binary.Uvarint(b)
-		if w <= 0 {
-			return nil, nil, errCorrupt
-		}
-		at, v := binary.Varint(b[w:])
-		if v <= 0 {
-			return nil, nil, errCorrupt
-		}
-		b = b[w+v:]
-		last += micros(at)
-		spans[i] = span{base + start, last}
-	}
-	if len(b)%8 != 0 {
-		return nil, nil, errCorrupt
-	}
-	hashes = make([]uint64, len(b)/8)
-	for i := range hashes {
-		hashes[i] = binary.LittleEndian.Uint64(b[8*i:])
-	}
-	return spans, hashes, nil
-}
 
 func (k hashKey) bytes() []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, k.k0), k.k1)

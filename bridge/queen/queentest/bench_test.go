@@ -1,7 +1,6 @@
 package queentest_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -65,23 +65,24 @@ func benchBroker(b *testing.B, url string) {
 	}
 }
 
-// payloads are events of 1 KiB as they come: words, numbers, ids and digests.
-// A payload of one repeated letter would flatter whoever compresses.
+// payloads are envelopes of about 1 KiB as an ingress pushes them: the body is
+// a string with words, numbers, ids and digests. A payload of one repeated
+// letter would flatter whoever compresses.
 var payloads = makePayloads(512)
 
 func makePayloads(n int) [][]byte {
 	random := mathrand.New(mathrand.NewPCG(1, 2))
 	all := make([][]byte, n)
 	for i := range all {
-		var b bytes.Buffer
-		fmt.Fprintf(&b, `{"action":"opened","number":%d,"repository":{"id":%d,"full_name":"acme/%x"},"commits":[`, i, random.Uint64(), random.Uint32())
-		for b.Len() < 900 {
-			fmt.Fprintf(&b, `{"id":"%016x%016x%08x","message":"change %d of %x","added":[]},`,
+		var body strings.Builder
+		fmt.Fprintf(&body, `{"action":"opened","number":%d,"repository":{"id":%d,"full_name":"acme/%x"},"commits":[`, i, random.Uint64(), random.Uint32())
+		for body.Len() < 700 {
+			fmt.Fprintf(&body, `{"id":"%016x%016x%08x","message":"change %d of %x","added":[]},`,
 				random.Uint64(), random.Uint64(), random.Uint32(), random.IntN(100), random.Uint32())
 		}
-		b.Truncate(b.Len() - 1)
-		b.WriteString("]}")
-		all[i] = b.Bytes()
+		body.WriteString(`{}]}`)
+		all[i] = fmt.Appendf(nil, `{"queenbridge":1,"id":"github:%016x","source":"github","type":"push","headers":[["x-github-event","push"]],"body":%q}`,
+			random.Uint64(), body.String())
 	}
 	return all
 }

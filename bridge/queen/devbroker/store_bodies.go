@@ -1,0 +1,234 @@
+package devbroker
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// bodies are the files that hold message bytes: append-only, a series for each
+// queue, so that what is kept equally long dies together and a file goes as a
+// whole. SQLite holds what is where; bytes it knows nothing of are the rest of
+// a crash and cost nothing but room.
+type bodies struct {
+	dir   string
+	limit int64 // bytes beyond which the next file of a series begins
+
+	mu      sync.Mutex
+	last    int64               // the highest number given
+	current map[int64]*bodyFile // by queue: what is appended to
+	open    int
+}
+
+type bodyFile struct {
+	num  int64
+	size int64
+	f    *os.File // nil: not open
+}
+
+// extent is where encoded messages of a segment are.
+type extent struct {
+	file, at    int64
+	size, count int
+}
+
+const (
+	bodyFileSize = 64 << 20
+	maxOpenFiles = 64
+	bodySuffix   = ".log"
+)
+
+// openBodies finds the files of a directory; known says which of them hold
+// anything, and of which queue. Others are left by a crash, and removed.
+func openBodies(dir string, known map[int64]int64) (*bodies, error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	b := &bodies{dir: dir, limit: bodyFileSize, current: map[int64]*bodyFile{}}
+	for _, e := range entries {
+		num, err := strconv.ParseInt(strings.TrimSuffix(e.Name(), bodySuffix), 10, 64)
+		if err != nil {
+			continue // not ours
+		}
+		info, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		b.last = max(b.last, num)
+		queue, ok := known[num]
+		if !ok {
+			if err := b.remove(num); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if c := b.current[queue]; c == nil || c.num < num {
+			b.current[queue] = &bodyFile{num: num, size: info.Size()}
+		}
+	}
+	for num := range known {
+		b.last = max(b.last, num)
+	}
+	return b, nil
+}
+
+func (b *bodies) path(num int64) string {
+	return filepath.Join(b.dir, fmt.Sprintf("%010d%s", num, bodySuffix))
+}
+
+// append writes data to a queue's series and returns where, once it is on
+// disk. What a failed write left is overwritten by the next.
+func (b *bodies) append(queue int64, data []byte) (file, at int64, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c, err := b.writable(queue)
+	if err != nil {
+		return 0, 0, err
+	}
+	if _, err := c.f.WriteAt(data, c.size); err != nil {
+		_ = c.f.Truncate(c.size) // gives the room back; its failure changes nothing
+		return 0, 0, err
+	}
+	if err := c.f.Sync(); err != nil {
+		return 0, 0, err
+	}
+	at = c.size
+	c.size += int64(len(data))
+	return c.num, at, nil
+}
+
+// writable is the open file a queue's bytes go to; mu is held.
+func (b *bodies) writable(queue int64) (*bodyFile, error) {
+	c := b.current[queue]
+	if c == nil || c.size >= b.limit {
+		b.shut(c)
+		b.last++
+		c = &bodyFile{num: b.last}
+		b.current[queue] = c
+	}
+	if c.f != nil {
+		return c, nil
+	}
+	if b.open >= maxOpenFiles {
+		for _, other := range b.current {
+			b.shut(other)
+		}
+	}
+	f, err := os.OpenFile(b.path(c.num), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	c.f = f
+	b.open++
+	if c.size == 0 {
+		return c, syncDir(b.dir) // or a crash takes the file and keeps its bytes
+	}
+	return c, nil
+}
+
+// shut closes a file that may be nil or closed; mu is held.
+func (b *bodies) shut(c *bodyFile) {
+	if c == nil || c.f == nil {
+		return
+	}
+	_ = c.f.Close() // all of it is synced
+	c.f = nil
+	b.open--
+}
+
+// seal ends a file, so that nothing is appended to it any more.
+func (b *bodies) seal(num int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for queue, c := range b.current {
+		if c.num == num {
+			b.shut(c)
+			delete(b.current, queue)
+		}
+	}
+}
+
+func (b *bodies) remove(num int64) error {
+	err := os.Remove(b.path(num))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (b *bodies) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.current {
+		b.shut(c)
+	}
+}
+
+// bodyReader reads extents; it keeps the file of the last one open.
+type bodyReader struct {
+	b   *bodies
+	num int64
+	f   *os.File
+}
+
+func (r *bodyReader) read(p extent) ([]byte, error) {
+	if r.f == nil || r.num != p.file {
+		r.close()
+		f, err := os.Open(r.b.path(p.file))
+		if err != nil {
+			return nil, fmt.Errorf("read messages: %w", err)
+		}
+		r.f, r.num = f, p.file
+	}
+	data := make([]byte, p.size)
+	if _, err := r.f.ReadAt(data, p.at); err != nil {
+		return nil, fmt.Errorf("read messages of %s at %d: %w", r.f.Name(), p.at, err)
+	}
+	return data, nil
+}
+
+func (r *bodyReader) close() {
+	if r.f != nil {
+		_ = r.f.Close() // only read
+		r.f = nil
+	}
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// appendBody encodes the messages of a segment: a checksum of the rest, when
+// they were stored, then the messages.
+func appendBody(dst []byte, s *storedSegment) []byte {
+	begin := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	dst = appendSpans(dst, s.base, s.spans)
+	dst = append(dst, s.blob...)
+	binary.LittleEndian.PutUint32(dst[begin:], crc32.Checksum(dst[begin+4:], castagnoli))
+	return dst
+}
+
+func decodeBody(base uint64, b []byte) (spans []span, blob []byte, err error) {
+	if len(b) < 4 || binary.LittleEndian.Uint32(b) != crc32.Checksum(b[4:], castagnoli) {
+		return nil, nil, errCorrupt
+	}
+	return decodeSpans(base, b[4:])
+}

@@ -1,0 +1,186 @@
+package devbroker
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+)
+
+// When the journal is folded: after so many bytes or segments. A start reads
+// what is not folded yet.
+const (
+	foldBytes    = 8 << 20
+	foldSegments = 16 << 10
+	// runExtents bounds a row of runs.
+	runExtents = 512
+)
+
+// fold turns the journal into runs. Bytes that are in the journal go to the
+// files first, beside the writer; only the rows need it to stand still.
+func (s *sqliteStore) fold() error {
+	list := s.journal.standing()
+	if len(list) == 0 {
+		return nil
+	}
+	extents, err := s.moveOut(list)
+	if err != nil {
+		return fmt.Errorf("fold: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := &writing{store: s, ctx: context.Background()}
+	w.transaction(func() {
+		w.runs(list, extents)
+		w.do("nojournal", list[len(list)-1].row)
+	})
+	if w.err != nil {
+		return fmt.Errorf("fold: %w", w.err)
+	}
+	s.journal.folded(len(list))
+	return nil
+}
+
+// moveOut writes to the files what is in the journal itself, and returns the
+// extents of all.
+func (s *sqliteStore) moveOut(list []*recent) ([]extent, error) {
+	extents := make([]extent, len(list))
+	byQueue := map[int64][]int{}
+	for i, r := range list {
+		extents[i] = r.extent
+		if r.body != nil && !r.dropped.Load() {
+			byQueue[r.queue] = append(byQueue[r.queue], i)
+		}
+	}
+	for queue, at := range byQueue {
+		var data []byte
+		for _, i := range at {
+			extents[i].at = int64(len(data))
+			data = append(data, list[i].body...)
+		}
+		file, begin, err := s.bodies.append(queue, data)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range at {
+			extents[i].file = file
+			extents[i].at += begin
+		}
+	}
+	return extents, nil
+}
+
+// run is a row of runs in the making: segments of one partition without a gap.
+type run struct {
+	part    int64
+	base    uint64
+	next    uint64
+	extents []extent
+	spans   []span
+	hashes  []uint64
+}
+
+// runs writes the rows of runs for segments of the journal, and notes what the
+// files hold.
+func (w *writing) runs(list []*recent, extents []extent) {
+	open := map[int64]*run{}
+	files := map[int64]int64{} // queue of each file
+	live := map[int64]int{}
+	for i, r := range list {
+		if r.dropped.Load() {
+			continue
+		}
+		p := extents[i]
+		files[p.file] = r.queue
+		live[p.file] += p.size
+		of := open[r.part]
+		if of != nil && (of.next != r.base || len(of.extents) >= runExtents) {
+			w.run(of)
+			of = nil
+		}
+		if of == nil {
+			of = &run{part: r.part, base: r.base}
+			open[r.part] = of
+		}
+		of.extents = append(of.extents, p)
+		of.spans = append(of.spans, r.spans...)
+		of.hashes = append(of.hashes, r.hashes...)
+		of.next = r.end()
+	}
+	for _, of := range open {
+		w.run(of)
+	}
+	for file, size := range live {
+		w.do("file", file, files[file], size)
+	}
+}
+
+func (w *writing) run(r *run) {
+	w.do("run", r.part, signed(r.base), len(r.hashes), encodeExtents(r.extents), encodeIDs(r.base, r.spans, r.hashes))
+	w.bytes += 10 * len(r.hashes)
+}
+
+func encodeExtents(extents []extent) []byte {
+	out := make([]byte, 0, 10*len(extents))
+	for _, p := range extents {
+		out = binary.AppendUvarint(out, uint64(p.file))
+		out = binary.AppendUvarint(out, uint64(p.at))
+		out = binary.AppendUvarint(out, uint64(p.size))
+		out = binary.AppendUvarint(out, uint64(p.count))
+	}
+	return out
+}
+
+func decodeExtents(b []byte) ([]extent, error) {
+	var extents []extent
+	for len(b) > 0 {
+		var n [4]uint64
+		for i := range n {
+			v, w := binary.Uvarint(b)
+			if w <= 0 {
+				return nil, errCorrupt
+			}
+			n[i], b = v, b[w:]
+		}
+		extents = append(extents, extent{file: int64(n[0]), at: int64(n[1]), size: int(n[2]), count: int(n[3])})
+	}
+	return extents, nil
+}
+
+// sweep removes files nothing lies in any more.
+func (s *sqliteStore) sweep() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &loading{store: s}
+	var empty []int64
+	l.each("files", `SELECT num FROM file WHERE live <= 0`, func(scan func(...any) error) error {
+		var num int64
+		err := scan(&num)
+		if !s.journal.holds(num) {
+			empty = append(empty, num)
+		}
+		return err
+	})
+	w := &writing{store: s, ctx: context.Background(), err: l.err}
+	if len(empty) > 0 {
+		w.transaction(func() {
+			for _, num := range empty {
+				w.do("nofile", num)
+			}
+		})
+	}
+	if w.err != nil {
+		return w.err
+	}
+	return s.unlink(empty)
+}
+
+// unlink removes files whose rows are gone.
+func (s *sqliteStore) unlink(files []int64) error {
+	for _, num := range files {
+		s.bodies.seal(num)
+		if err := s.bodies.remove(num); err != nil {
+			return err // the next start removes it
+		}
+	}
+	return nil
+}
