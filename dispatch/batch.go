@@ -112,6 +112,8 @@ func (r *route) newPart(messages []queen.Message, queue string, l *lease) *part 
 			it.state = ackOnly
 		case it.out.Kind != "":
 			it.state = decided
+		case r.d.loops(it.msg):
+			it.state, it.out = decided, crashLoop(it.msg)
 		case it.retried:
 			key := bridge.TimerKey(it.d.Lineage, it.d.Hop)
 			if seen[key] {

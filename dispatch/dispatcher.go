@@ -88,6 +88,8 @@ type Dispatcher struct {
 	stopped     atomic.Bool
 	started     atomic.Bool
 
+	since time.Time // of Run
+
 	// The stages of a stop, set by Run: taking ends first, then calling, then
 	// settling.
 	taking, calling, settling context.Context
@@ -151,6 +153,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	var stopCalling, stopSettling context.CancelFunc
 	d.mu.Lock()
 	d.taking, stopTaking = context.WithCancelCause(base)
+	d.since = time.Now()
 	d.calling, stopCalling = context.WithCancel(base)
 	d.settling, stopSettling = context.WithCancel(base)
 	d.mu.Unlock()

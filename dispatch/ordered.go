@@ -129,6 +129,8 @@ func (o *ordered) step(it *item) bool {
 		return o.bury(it, unreadable)
 	case err != nil:
 		return o.bury(it, undecodable(err))
+	case !it.retried && o.r.d.loops(it.msg): // one that failed has been settled: not it
+		return o.bury(it, crashLoop(it.msg))
 	case o.r.policy.UsedUp(it.d):
 		return o.bury(it, exhausted(it.d))
 	case o.r.overdue(it.d):

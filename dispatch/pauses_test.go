@@ -300,3 +300,5 @@ func TestPausesAreListedOverPages(t *testing.T) {
 		}
 	})
 }
+
+func pauseBy(who string) dispatch.PauseInfo { return dispatch.PauseInfo{By: who} }

@@ -107,7 +107,9 @@ func (f *feed) turn(ctx context.Context, wait time.Duration) (full bool, err err
 		return false, f.idle(ctx, popped.Asked, wait)
 	}
 	f.observe(popped.Messages)
-	f.take(ctx, popped)
+	if rest := f.isolate(ctx, popped); len(rest.Messages) > 0 {
+		f.take(ctx, rest)
+	}
 	return len(popped.Messages) >= req.Batch || partitionsOf(popped.Messages) >= req.Partitions, nil
 }
 
