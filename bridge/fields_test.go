@@ -31,7 +31,7 @@ var builtFields = strings.Fields(`
 	targets[0].auth.audience targets[0].auth.token_file targets[0].auth.command targets[0].auth.service targets[0].auth.region
 	targets[0].auth.assume_role targets[0].tls.ca targets[0].tls.cert targets[0].tls.key targets[0].tls.pins targets[0].network.proxy
 	targets[0].signing.scheme targets[0].signing.secrets targets[0].network.profile targets[0].network.allow
-	targets[0].concurrency targets[0].paused targets[0].rate.per_second targets[0].rate.burst
+	targets[0].concurrency targets[0].paused targets[0].rate.per_second targets[0].rate.burst targets[0].rate.shared
 	targets[0].breaker.enabled targets[0].breaker.failures targets[0].breaker.open targets[0].breaker.max_open targets[0].disable_after
 	routes[0].name routes[0].queue routes[0].target routes[0].group routes[0].subscribe routes[0].filter routes[0].ordering
 	routes[0].detach_after routes[0].retry.max_attempts routes[0].retry.max_age routes[0].retry.backoff routes[0].retry.jitter

@@ -145,6 +145,10 @@ func RuleKey(r Resource) string {
 	return RulePrefix + string(r.Kind) + "/" + name
 }
 
+// RateKey is the KV key of what all processes have taken of a target's shared
+// rate limit in the present window.
+func RateKey(target string) string { return "rate/" + target }
+
 // PausePrefix is the KV prefix of all that is paused.
 const PausePrefix = "pause/"
 

@@ -16,7 +16,6 @@ var (
 	}
 	unbuiltTarget = []feature{
 		{"lambda", "Lambda targets are"},
-		{"rate.shared", "rate limits are"},
 	}
 	unbuiltRoute = []feature{
 		{"pattern", "patterns are"},

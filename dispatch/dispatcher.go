@@ -187,6 +187,7 @@ func (d *Dispatcher) begin() {
 	}
 	d.spawn(func() { d.watchOrphans(d.taking) })
 	d.spawn(func() { d.followPauses(d.taking) })
+	d.spawn(func() { keeper{d}.run(d.taking) })
 }
 
 // letBegin lets the routes begin, once; mu is held.

@@ -19,6 +19,9 @@ type budget interface {
 	until(now time.Time, n int) time.Duration
 	// soon is how many calls may begin within d.
 	soon(now time.Time, d time.Duration) int
+	// want says that an event waits for a token, and returns how long that
+	// takes; 0: the limiter is told.
+	want(now time.Time) time.Duration
 }
 
 // share is a target's part of the pool, and what holds it back. The limiter's
@@ -50,20 +53,28 @@ type flowChange struct {
 // newShare bounds a target: ceiling is the most calls at once.
 func (l *limiter) newShare(ceiling int, t bridge.Target) *share {
 	s := &share{name: t.Name, adaptive: newAdaptive(ceiling)}
-	s.reshape(ceiling, t)
+	s.reshape(ceiling, t, l.hungry)
 	return s
 }
 
+// newBudget is nil for a target without a rate limit.
+func newBudget(t bridge.Target, hungry chan<- struct{}) budget {
+	switch {
+	case t.Rate.PerSecond <= 0:
+		return nil
+	case t.Rate.Shared:
+		return newSharedBudget(t.Name, t.Rate, hungry)
+	}
+	return newBucket(t.Rate)
+}
+
 // reshape takes over a target's configuration; what was learned of it stays.
-func (s *share) reshape(ceiling int, t bridge.Target) {
+func (s *share) reshape(ceiling int, t bridge.Target, hungry chan<- struct{}) {
 	s.paused, s.breaker.cfg, s.failing.disableAfter = t.Paused, t.Breaker, t.DisableAfter
 	s.adaptive.bound(ceiling)
 	s.max = s.adaptive.slots()
 	if s.rateSet != t.Rate {
-		s.rateSet, s.rate = t.Rate, nil
-		if t.Rate.PerSecond > 0 {
-			s.rate = newBucket(t.Rate)
-		}
+		s.rateSet, s.rate = t.Rate, newBudget(t, hungry)
 	}
 }
 

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen/devbroker"
 	"github.com/queenbridge/queenbridge/dispatch"
 )
 
@@ -28,8 +30,12 @@ func refused(context.Context, call) bridge.Response {
 // pushMany pushes n events over 20 partitions.
 func (k *kit) pushMany(queueName string, n int) {
 	k.Helper()
-	for i := range n {
-		k.push(queueName, fmt.Sprint("p", i%20), fmt.Sprintf(`{"n":%d}`, i))
+	for p := range min(n, 20) {
+		var payloads []string
+		for i := p; i < n; i += 20 {
+			payloads = append(payloads, fmt.Sprintf(`{"n":%d}`, i))
+		}
+		k.push(queueName, fmt.Sprint("p", p), payloads...)
 	}
 }
 
@@ -376,4 +382,108 @@ func TestHangingTargetTakesNoSlotsOfOthers(t *testing.T) {
 	if alone < 1000 || float64(beside) < 0.95*float64(alone) {
 		t.Errorf("%d deliveries beside a hanging target, %d without; want 0.95 of them", beside, alone)
 	}
+}
+
+func TestReplicasShareOneRateLimit(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []bridge.TargetRate{{PerSecond: 20, Shared: true}, {PerSecond: 1, Burst: 5, Shared: true}, {PerSecond: 60, Shared: true}} {
+		t.Run(fmt.Sprint(rate.PerSecond), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(k *kit) {
+				kv := 0
+				k.faults.set(func(r *http.Request) devbroker.Fault {
+					if r.URL.Path == "/api/v1/kv" {
+						kv++
+					}
+					return devbroker.Fault{}
+				})
+				limited := func(c *dispatch.Config) { c.Targets[0].Rate = rate }
+				a, b := k.start(limited, testRoute("r", "q")), k.start(limited, testRoute("r", "q"))
+				k.pushMany("q", int(rate.PerSecond*30))
+				begin := time.Now()
+				k.wait(20 * time.Second)
+				got, most := len(k.fn.all()), int(rate.PerSecond*20)+2*max(rate.Burst, int(rate.PerSecond))
+				if least := int(0.75 * rate.PerSecond * 20); got > most || got < least {
+					t.Errorf("%d calls in 20s, want %d to %d", got, least, most)
+				}
+				for s := range 18 {
+					from := begin.Add(time.Duration(s+1) * time.Second)
+					if n := k.fn.between(from, from.Add(time.Second)); n > 2*max(rate.Burst, int(rate.PerSecond)) {
+						t.Errorf("%d calls in second %d", n, s+1)
+					}
+				}
+				if perSecond := float64(kv) / 20; perSecond > 2*4+1 {
+					t.Errorf("%v KV calls a second, want few", perSecond)
+				}
+				for _, p := range []*process{a, b} {
+					if n := p.metric(t, "attempts_total"); n < float64(got)/10 {
+						t.Errorf("one of the processes made %v of %d calls", n, got)
+					}
+				}
+				k.wait(5 * time.Minute)
+				k.settledAll(testRoute("r", "q"))
+			})
+		})
+	}
+}
+
+func TestSharedRateLimitGoesOnWithoutKV(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]devbroker.Fault{
+		"away":    {Status: 503, Body: `{"error":"kv_unavailable","reason":"kv_pool_exhausted"}`},
+		"off":     {Status: 503, Body: `{"error":"kv_disabled","reason":"kv_disabled"}`},
+		"refused": {Status: 403, Body: `{"error":"feature_gated","reason":"feature_gated"}`},
+		"busy":    {Status: 429, Body: `{"error":"rate_limited","reason":"rate_limited"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(k *kit) {
+				r := testRoute("r", "q")
+				p := k.start(func(c *dispatch.Config) { c.Targets[0].Rate = bridge.TargetRate{PerSecond: 20, Shared: true} }, r)
+				k.pushMany("q", 1000)
+				k.wait(20 * time.Second)
+				k.faults.set(func(r *http.Request) devbroker.Fault {
+					if r.URL.Path == "/api/v1/kv" {
+						return fault
+					}
+					return devbroker.Fault{}
+				})
+				k.wait(2 * time.Second)
+				before := len(k.fn.all())
+				k.wait(20 * time.Second)
+				if n := len(k.fn.all()) - before; n < 20*20/10 || n > 20*20+20 {
+					t.Errorf("%d calls in 20s without KV, want some and at most the budget", n)
+				}
+				if !k.logs.has("rate limit not shared") || p.metric(t, "target_rate_alone", "target=fn") != 1 {
+					t.Error("nothing says that the limit is not shared")
+				}
+				k.faults.set(nil)
+				k.wait(time.Minute)
+				if !k.logs.has("rate limit shared again") || p.metric(t, "target_rate_alone", "target=fn") != 0 {
+					t.Error("the limit is not shared again")
+				}
+				p.stop()
+			})
+		})
+	}
+}
+
+func TestSharedRateLimitWithoutKVFromTheStart(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		k.faults.set(func(r *http.Request) devbroker.Fault {
+			if r.URL.Path == "/api/v1/kv" && strings.Contains(readBody(r), `"incr"`) {
+				return devbroker.Fault{Status: 503}
+			}
+			return devbroker.Fault{}
+		})
+		r := testRoute("r", "q")
+		p := k.start(func(c *dispatch.Config) { c.Targets[0].Rate = bridge.TargetRate{PerSecond: 50, Shared: true} }, r)
+		k.pushMany("q", 500)
+		k.wait(22 * time.Second)
+		if n := len(k.fn.all()); n < 80 || n > 110 {
+			t.Errorf("%d calls, want a tenth of the budget: how many share it is not known", n)
+		}
+		p.stop()
+	})
 }

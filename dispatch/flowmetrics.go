@@ -41,6 +41,13 @@ var flowGauges = []flowGauge{
 	{targetDesc("rate_wait_seconds_total", "Time that popped events waited for the rate limit."), prometheus.CounterValue, func(s *share, _ time.Time) (float64, bool) {
 		return s.rateWaited.Seconds(), s.rate != nil
 	}},
+	gauge("rate_alone", "1 while Queen hands out no tokens of a shared rate limit: each process keeps to the part it had.", func(s *share, _ time.Time) (float64, bool) {
+		b, shared := s.rate.(*sharedBudget)
+		if shared && b.own != nil {
+			return 1, true
+		}
+		return 0, shared
+	}),
 	gauge("failing_seconds", "How long the target has been failing without one success.", func(s *share, _ time.Time) (float64, bool) {
 		if s.failing.since.IsZero() {
 			return 0, true

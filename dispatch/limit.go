@@ -28,6 +28,8 @@ type limiter struct {
 	ring list.List     // of *claim with waiters
 	wake chan struct{} // closed when room may have grown; nil while nobody watches
 
+	hungry chan struct{} // a shared budget needs tokens: for the keeper
+
 	// changed is told, outside of mu, what the end of a call did to a target.
 	changed func(*share, flowChange)
 }
@@ -71,7 +73,7 @@ type permit struct {
 }
 
 func newLimiter(maxInFlight int, changed func(*share, flowChange)) *limiter {
-	return &limiter{pool: level{max: maxInFlight}, changed: changed}
+	return &limiter{pool: level{max: maxInFlight}, changed: changed, hungry: make(chan struct{}, 1)}
 }
 
 // newClaim bounds a route. What is popped and not settled is bounded too: a
@@ -85,7 +87,7 @@ func (l *limiter) newClaim(target *share, limit int) *claim {
 func (l *limiter) reshape(s *share, ceiling int, t bridge.Target) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.reshape(ceiling, t)
+	s.reshape(ceiling, t, l.hungry)
 	if s.paused {
 		l.turnAway(s)
 	}
@@ -270,8 +272,12 @@ func (l *limiter) awaitToken(t *share, now time.Time) {
 	if t.rate == nil || t.alarmed || t.rate.available(now) > 0 {
 		return
 	}
+	wait := t.rate.want(now)
+	if wait == 0 {
+		return
+	}
 	t.alarmed = true
-	time.AfterFunc(t.rate.until(now, 1), func() {
+	time.AfterFunc(wait, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		t.alarmed = false
