@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
@@ -36,6 +37,7 @@ func (i identity) may(role string) bool {
 // length, and comparing them says nothing about the token.
 type access struct {
 	tokens []knownToken
+	burst  int // of wrong tokens; below 0: no bound
 
 	mu       sync.Mutex
 	failures *lru.Cache[string, *rate.Limiter]
@@ -46,21 +48,21 @@ type knownToken struct {
 	hash [sha256.Size]byte
 }
 
-// Bounds of failed attempts, by address: so many at once, then one in a while.
+// Bounds of wrong tokens, by address: so many at once, then one in a while.
 const (
 	failureBurst     = 10
 	failureInterval  = time.Second
 	failureAddresses = 4096
 )
 
-func newAccess(c bridge.AdminConfig) *access {
-	a := &access{}
+func newAccess(c Config) *access {
+	a := &access{burst: cmp.Or(c.WrongTokens, failureBurst)}
 	a.failures, _ = lru.New[string, *rate.Limiter](failureAddresses) // fails only for a size below 1
-	for _, t := range c.Tokens {
+	for _, t := range c.Settings.Tokens {
 		a.add(identity{t.Name, t.Role}, t.Token)
 	}
-	if c.EnvToken != "" {
-		a.add(identity{"QUEENBRIDGE_ADMIN_TOKEN", bridge.RoleAdmin}, c.EnvToken)
+	if c.Settings.EnvToken != "" {
+		a.add(identity{"QUEENBRIDGE_ADMIN_TOKEN", bridge.RoleAdmin}, c.Settings.EnvToken)
 	}
 	return a
 }
@@ -92,7 +94,7 @@ func (a *access) limiter(remote string) *rate.Limiter {
 	key := network(remote)
 	l, ok := a.failures.Get(key)
 	if !ok {
-		l = rate.NewLimiter(rate.Every(failureInterval), failureBurst)
+		l = rate.NewLimiter(rate.Every(failureInterval), a.burst)
 		a.failures.Add(key, l)
 	}
 	return l
@@ -131,22 +133,31 @@ func (s *Server) admit(q *request) error {
 		q.who = identity{"loopback", bridge.RoleAdmin}
 		return nil
 	}
-	failures := s.access.limiter(q.RemoteAddr)
-	if failures.Tokens() < 1 {
-		// Before the token is looked at: else guessing would go on.
-		return problem(adminapi.CodeRateLimited, "too many requests with a wrong token: wait")
-	}
 	token, ok := bearer(q.Header)
-	if ok {
-		if who, known := s.access.identify(token); known {
-			q.who = who
-			return nil
-		}
+	if !ok {
+		return errNoToken
 	}
-	failures.Allow()
-	s.metrics.refused.Inc()
-	return problem(adminapi.CodeUnauthenticated, "a token is needed: Authorization: Bearer TOKEN")
+	if wrong := s.access.limiter(q.RemoteAddr); s.access.burst > 0 {
+		if wrong.Tokens() < 1 {
+			// Before the token is looked at: else guessing would go on.
+			return problem(adminapi.CodeRateLimited, "too many requests with a wrong token: wait")
+		}
+		defer func() {
+			if q.who.role == "" {
+				wrong.Allow()
+			}
+		}()
+	}
+	who, known := s.access.identify(token)
+	if !known {
+		s.metrics.refused.Inc()
+		return errNoToken
+	}
+	q.who = who
+	return nil
 }
+
+var errNoToken = problem(adminapi.CodeUnauthenticated, "a token is needed: Authorization: Bearer TOKEN")
 
 // bearer is the token of a request (RFC 6750 §2.1).
 func bearer(h http.Header) (string, bool) {

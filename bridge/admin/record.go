@@ -39,7 +39,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "queenbridge_admin_requests_total", Help: "Requests of the admin API, by path, method and class of the answer."},
 			[]string{"path", "method", "class"}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "queenbridge_admin_unauthenticated_total", Help: "Requests of the admin API without a token, or with a wrong one."}),
+			Name: "queenbridge_admin_wrong_tokens_total", Help: "Requests of the admin API with a wrong token."}),
 	}
 	if r != nil {
 		r.MustRegister(m.requests, m.refused)

@@ -30,6 +30,9 @@ type Config struct {
 	Schemes []adminapi.Scheme
 	// Pauses stop and start routes and targets. Nil: the process cannot.
 	Pauses Pauses
+	// WrongTokens is how many requests with a wrong token an address may send at
+	// once; then one each second. Defaults to 10; -1 means any number.
+	WrongTokens int
 	// Logger defaults to discarding. Every change is recorded in it.
 	Logger *slog.Logger
 	// Metrics registers the server's metrics. Nil: they are kept to itself.
@@ -64,7 +67,7 @@ func New(c Config) (*Server, error) {
 	if c.Status == nil {
 		c.Status = func(context.Context) adminapi.Status { return adminapi.Status{} }
 	}
-	s := &Server{config: c, rules: c.Rules, log: c.Logger, access: newAccess(c.Settings), metrics: newMetrics(c.Metrics)}
+	s := &Server{config: c, rules: c.Rules, log: c.Logger, access: newAccess(c), metrics: newMetrics(c.Metrics)}
 	if s.access.open() && !isLoopback(c.Settings.Addr) {
 		return nil, ErrNoToken
 	}
