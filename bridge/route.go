@@ -52,10 +52,6 @@ type Route struct {
 	Concurrency int `json:"concurrency"`
 	// Paused pops nothing. Defaults to false.
 	Paused bool `json:"paused"`
-	// Draining says that the route was deleted: nothing of its queue is popped
-	// or renewed and nothing redriven, while its retries and dead letters run
-	// on. It is no field of a document.
-	Draining bool `json:"-"`
 }
 
 // RouteBatch groups events into one call.

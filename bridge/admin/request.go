@@ -91,6 +91,9 @@ func (q *request) readBody() error {
 	if q.body, err = bridge.ParseJSON(data); err != nil {
 		return problem(adminapi.CodeMalformed, "%s", err)
 	}
+	if q.body.Kind != bridge.NodeMap {
+		return problem(adminapi.CodeMalformed, "the body must be an object of fields")
+	}
 	return nil
 }
 

@@ -106,14 +106,19 @@ func settingNode(variable any, origin string) (n bridge.Node, set bool) {
 	return n, l.text.text != ""
 }
 
-// key reads the base64 of 32 bytes.
-func (e environment) key() ([]byte, error) {
+// keys reads the base64 of 32 bytes, comma-separated where a key is being
+// replaced.
+func (e environment) keys() ([][]byte, error) {
 	if e.EncryptionKey.text == "" {
 		return nil, nil
 	}
-	key, err := base64.StdEncoding.DecodeString(e.EncryptionKey.text)
-	if err != nil || len(key) != 32 {
-		return nil, errors.New(`must be the base64 of 32 bytes: make one with "openssl rand -base64 32"`)
+	var keys [][]byte
+	for encoded := range strings.SplitSeq(e.EncryptionKey.text, ",") {
+		key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+		if err != nil || len(key) != 32 {
+			return nil, errors.New(`must be the base64 of 32 bytes (or several, comma-separated, the newest first): make one with "openssl rand -base64 32"`)
+		}
+		keys = append(keys, key)
 	}
-	return key, nil
+	return keys, nil
 }

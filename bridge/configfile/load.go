@@ -43,9 +43,9 @@ type Result struct {
 	Path string
 	// Warnings do not stop the bridge.
 	Warnings []Problem
-	// EncryptionKey is QUEENBRIDGE_ENCRYPTION_KEY: 32 bytes, nil where it is
-	// not set.
-	EncryptionKey []byte
+	// EncryptionKeys are those of QUEENBRIDGE_ENCRYPTION_KEY, newest first, of
+	// 32 bytes each; none where it is not set.
+	EncryptionKeys [][]byte
 
 	doc bridge.Node
 	// files are those that references name.
@@ -97,6 +97,10 @@ func (r Result) Written(path string) string {
 	return n.Reference
 }
 
+// Document is the document that the configuration was read from, its references
+// resolved: it holds secrets. See bridge.Masked.
+func (r Result) Document() bridge.Node { return r.doc.Clone() }
+
 // Files are the files the configuration was made of: its own and those that
 // references name, whether they can be read or not. A Result of a failed Load
 // has as many of them as were seen.
@@ -127,11 +131,11 @@ func (r Result) check(env environment, flags func(*bridge.Config)) (Result, erro
 	r.Config = c
 	report := reporter{file: r.Path, doc: r.doc, before: r.before, after: c.Effective()}
 	problems := report.locate(append(c.Check(found), r.checkFilters(c.Routes)...))
-	key, err := env.key()
+	keys, err := env.keys()
 	if err != nil {
 		problems = append(problems, Problem{Where: envPrefix + "_ENCRYPTION_KEY", Problem: bridge.Problem{Text: err.Error()}})
 	}
-	r.EncryptionKey = key
+	r.EncryptionKeys = keys
 	failed, warnings := split(problems)
 	r.Warnings = warnings
 	if len(failed) > 0 {

@@ -195,8 +195,8 @@ func TestOnlyInTheEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Path != path || r.Config.Admin.EnvToken.Reveal() != "s3cret" || len(r.EncryptionKey) != 32 {
-		t.Errorf("Load = path %q, token %v, key of %d bytes", r.Path, r.Config.Admin.EnvToken, len(r.EncryptionKey))
+	if r.Path != path || r.Config.Admin.EnvToken.Reveal() != "s3cret" || len(r.EncryptionKeys) != 1 || len(r.EncryptionKeys[0]) != 32 {
+		t.Errorf("Load = path %q, token %v, %d keys", r.Path, r.Config.Admin.EnvToken, len(r.EncryptionKeys))
 	}
 	if strings.Contains(string(r.Print()), "s3cret") {
 		t.Error("the token is printed")

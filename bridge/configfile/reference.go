@@ -24,6 +24,16 @@ type resolver struct {
 // what to do, and holds nothing of a value.
 type Lookup func(name string) (string, error)
 
+// NewResolver resolves the references in the text of one node, as Load does
+// those of a file in dir. See Options.References for further.
+func NewResolver(dir string, further map[string]Lookup) func(*bridge.Node) {
+	r := resolver{dir: dir, further: further}
+	return func(n *bridge.Node) {
+		r.resolve(n)
+		r.files = nil // nobody asks
+	}
+}
+
 // resolve replaces every reference below n by what it stands for. One that
 // cannot be resolved leaves the reason in its node.
 func (r *resolver) resolve(n *bridge.Node) {

@@ -118,9 +118,6 @@ func (s *Store) compose(file File, candidates []*candidate) (bridge.Config, map[
 			continue
 		}
 		path, problems := config.Add(c.entry.Resource.Kind, c.resolved)
-		if !c.entry.Draining.IsZero() {
-			config.Routes[len(config.Routes)-1].Draining = true
-		}
 		decoded = append(decoded, problems...)
 		places[path] = c
 	}

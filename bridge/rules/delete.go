@@ -2,11 +2,9 @@ package rules
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
-	"github.com/queenbridge/queenbridge/bridge/queen"
 )
 
 // Delete is one resource to be deleted.
@@ -112,6 +110,9 @@ const (
 
 // finishDrained deletes the rows of routes that have drained. writing is held.
 func (s *Store) finishDrained(ctx context.Context) {
+	if s.config.Left == nil {
+		return
+	}
 	draining := s.Catalog().Draining()
 	known := make(map[bridge.Resource]drainState, len(draining))
 	now := time.Now()
@@ -134,8 +135,8 @@ func (s *Store) finishDrained(ctx context.Context) {
 // finishOne deletes a draining route's row if nothing of it is left in Queen.
 // What fails is tried again at the next look.
 func (s *Store) finishOne(ctx context.Context, r bridge.Resource) bool {
-	left, err := s.left(ctx, r.Name)
-	if err != nil || left {
+	left, err := s.config.Left(ctx, r.Name)
+	if err != nil || left != "" {
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("draining route not looked at", "route", r.Name, "error", err)
 		}
@@ -152,23 +153,4 @@ func (s *Store) finishOne(ctx context.Context, r bridge.Resource) bool {
 	}
 	s.log.Info("route drained and deleted", "route", r.Name)
 	return true
-}
-
-// left says that a route has retries or dead letters on their way. Depth counts
-// leased messages, too.
-func (s *Store) left(ctx context.Context, route string) (bool, error) {
-	timers, err := s.queen.CountTimers(ctx, bridge.RetryQueue(route), 1)
-	if err != nil || timers > 0 {
-		return true, err
-	}
-	for _, queue := range []string{bridge.RetryQueue(route), bridge.DeadQueue(route)} {
-		depth, err := s.queen.Depth(ctx, queue, route)
-		if errors.Is(err, queen.ErrNotFound) {
-			continue
-		}
-		if err != nil || depth > 0 {
-			return true, err
-		}
-	}
-	return false, nil
 }

@@ -117,7 +117,8 @@ func environment(n *bridge.Node) {
 
 func newStore(t *testing.T, q rules.Queen, change func(*rules.Config)) *rules.Store {
 	t.Helper()
-	c := rules.Config{File: fileOf(t, `{}`), Queen: q, Keys: keyring(t, 1), Resolve: environment}
+	c := rules.Config{File: fileOf(t, `{}`), Queen: q, Keys: keyring(t, 1), References: func() func(*bridge.Node) { return environment },
+		Left: func(context.Context, string) (string, error) { return "", nil }}
 	if change != nil {
 		change(&c)
 	}

@@ -3,6 +3,7 @@ package rules
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
 )
@@ -49,7 +50,37 @@ func (s *Store) resolveText(n *bridge.Node) {
 			return
 		}
 	}
-	s.config.Resolve(n)
+	s.references.resolve(n)
+}
+
+// failedFor is how long a reference that could not be resolved is not tried
+// again: every change would wait for it.
+const failedFor = 10 * time.Second
+
+// references remember what texts stand for, until the file is loaded anew.
+type references struct {
+	look  func(*bridge.Node)
+	known map[string]reference
+}
+
+type reference struct {
+	node bridge.Node
+	at   time.Time
+}
+
+func newReferences(look func(*bridge.Node)) *references {
+	return &references{look: look, known: map[string]reference{}}
+}
+
+func (r *references) resolve(n *bridge.Node) {
+	written := n.Text
+	known, ok := r.known[written]
+	if !ok || known.node.Err != "" && time.Since(known.at) > failedFor {
+		known = reference{bridge.Node{Kind: n.Kind, Text: written}, time.Now()}
+		r.look(&known.node)
+		r.known[written] = known
+	}
+	n.Text, n.Reference, n.Err = known.node.Text, known.node.Reference, known.node.Err
 }
 
 // scrub takes what references and secrets stand for out of a problem's text:

@@ -18,8 +18,6 @@ import (
 // Queen is what the catalog needs of Queen; *queen.Client is one.
 type Queen interface {
 	KV(ctx context.Context, ops []queen.KVOp) ([]queen.KVResult, error)
-	CountTimers(ctx context.Context, queue string, limit int) (int, error)
-	Depth(ctx context.Context, queue, group string) (int, error)
 }
 
 var _ Queen = (*queen.Client)(nil)
@@ -30,10 +28,14 @@ type Config struct {
 	Queen Queen
 	// Keys seal literal secrets. The zero Keyring refuses them.
 	Keys Keyring
-	// Resolve replaces the references in the text of one node by what they
-	// stand for, as the configuration file's are; see bridge.Node. Nil leaves
-	// them as they are.
-	Resolve func(*bridge.Node)
+	// References makes what replaces the references in the text of one node by
+	// what they stand for, as in the configuration file; see bridge.Node. It is
+	// made anew for each file, and asked once for each text. Nil leaves
+	// references as they are.
+	References func() func(*bridge.Node)
+	// Left says what a draining route still has in Queen beside its source; ""
+	// is nothing, and the route may go. Nil: no route goes.
+	Left func(ctx context.Context, route string) (string, error)
 	// Logger defaults to discarding.
 	Logger *slog.Logger
 	// Metrics registers the catalog's metrics. Nil: they are kept to itself.
@@ -67,7 +69,8 @@ type Store struct {
 	now     func() time.Time
 
 	// writing holds one value while somebody reads or writes rows; mu, after
-	// it, guards the state and is never held over a call.
+	// it, guards the state; over a call it is only held where a reference is
+	// looked up.
 	writing chan struct{}
 	readAt  time.Time // when the last successful look began
 	wholeAt time.Time // when all rows were last read
@@ -79,9 +82,12 @@ type Store struct {
 	generation  int64
 	synced      time.Time
 	filters     map[string]filterCheck
+	references  *references
 	subscribers []func(*Catalog)
 	reported    []string // problems that were logged
-	away        string   // why the rows could not be read last, "" where they were
+
+	awayMu sync.Mutex
+	away   string // why the rows could not be read last, "" where they were
 
 	catalog atomic.Pointer[Catalog]
 }
@@ -91,8 +97,8 @@ func New(c Config) *Store {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Resolve == nil {
-		c.Resolve = func(*bridge.Node) {}
+	if c.References == nil {
+		c.References = func() func(*bridge.Node) { return func(*bridge.Node) {} }
 	}
 	if c.Poll <= 0 {
 		c.Poll = defaultPoll
@@ -102,7 +108,8 @@ func New(c Config) *Store {
 	}
 	s := &Store{
 		config: c, queen: c.Queen, keys: c.Keys, log: c.Logger, metrics: newMetrics(c.Metrics), now: time.Now,
-		file: c.File, rows: map[string]stored{}, filters: map[string]filterCheck{},
+		references: newReferences(c.References()),
+		file:       c.File, rows: map[string]stored{}, filters: map[string]filterCheck{},
 		writing: make(chan struct{}, 1), drained: map[bridge.Resource]drainState{}, away: notReadYet,
 	}
 	s.catalog.Store(s.build(s.file, s.rows))
@@ -125,7 +132,7 @@ func (s *Store) Subscribe(f func(*Catalog)) {
 func (s *Store) SetFile(file File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.file = file
+	s.file, s.references = file, newReferences(s.config.References())
 	s.publish()
 }
 
@@ -159,12 +166,18 @@ func (s *Store) report(c *Catalog) {
 // that the stored resources cannot be read. The catalog works all the same.
 func (s *Store) Notes() []string {
 	notes := s.Catalog().Problems()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.away != "" {
-		notes = append(notes, "stored rules: "+s.away)
+	if away := s.whyAway(); away != "" {
+		notes = append(notes, "stored rules "+away)
 	}
 	return notes
+}
+
+// whyAway is why the stored resources could not be read last, "" where they
+// were.
+func (s *Store) whyAway() string {
+	s.awayMu.Lock()
+	defer s.awayMu.Unlock()
+	return s.away
 }
 
 // Run follows the stored resources until ctx ends.
@@ -218,12 +231,10 @@ const syncTimeout = 2 * time.Second
 // it returns at once, and the catalog is the last good one.
 func (s *Store) Sync(ctx context.Context) {
 	asked := s.now()
-	s.mu.Lock()
-	away := s.away != "" && s.away != notReadYet
-	s.mu.Unlock()
+	away := s.whyAway()
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	if away || s.begin(ctx) != nil {
+	if away != "" && away != notReadYet || s.begin(ctx) != nil {
 		return
 	}
 	defer s.end()
@@ -237,8 +248,8 @@ const notReadYet = "not read yet"
 // noteAway logs once that the stored resources cannot be read, and once that
 // they can again.
 func (s *Store) noteAway(ctx context.Context, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.awayMu.Lock()
+	defer s.awayMu.Unlock()
 	was := s.away
 	s.away = ""
 	if err != nil {

@@ -1,9 +1,12 @@
 package rules_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -229,8 +232,8 @@ func TestWhatIsNeededIsNotDeleted(t *testing.T) {
 	if err != nil || out.Gone || out.Entry.Draining.IsZero() {
 		t.Fatalf("Delete(%s) = %+v, %v, want it draining", route, out, err)
 	}
-	if !s.Catalog().Config.Routes[0].Draining {
-		t.Error("the route in use does not drain")
+	if c := s.Catalog(); len(c.Config.Routes) != 1 || !slices.Equal(c.Draining(), []bridge.Resource{route}) {
+		t.Errorf("draining = %v, routes = %v", c.Draining(), c.Config.Routes)
 	}
 	if _, err := s.Delete(t.Context(), rules.Delete{Resource: target}); !is[*rules.InUseError](err) {
 		t.Errorf("Delete of a draining route's target = %v", err)
@@ -245,34 +248,35 @@ func TestWhatIsNeededIsNotDeleted(t *testing.T) {
 
 func TestDrainedRouteGoesOnceNothingOfItIsLeft(t *testing.T) {
 	t.Parallel()
-	b := newBroker(t)
-	s := newStore(t, b, func(c *rules.Config) { c.DrainAfter, c.Poll = time.Millisecond, 20*time.Millisecond })
-	put(t, s, target, targetDoc)
-	put(t, s, route, routeDoc)
-	timer := queen.Timer{Queue: bridge.RetryQueue(route.Name), Key: "k", Partition: "0", Delay: time.Hour, TransactionID: "t", Payload: []byte(`1`)}
-	if _, err := b.Schedule(t.Context(), []queen.Timer{timer}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Delete(t.Context(), rules.Delete{Resource: route}); err != nil {
-		t.Fatal(err)
-	}
-	looks := 0
+	var busy atomic.Bool
+	busy.Store(true)
 	counted := make(chan struct{})
-	b.after = func(ops []queen.KVOp) error { // three looks with the timer pending
-		if ops[0].Op == "get" {
+	looks := 0
+	s := newStore(t, newBroker(t), func(c *rules.Config) {
+		c.DrainAfter, c.Poll = time.Millisecond, time.Millisecond
+		c.Left = func(_ context.Context, name string) (string, error) {
 			if looks++; looks == 3 {
 				close(counted)
 			}
+			if name != route.Name {
+				t.Errorf("asked about %s", name)
+			}
+			if busy.Load() {
+				return "a retry is scheduled", nil
+			}
+			return "", nil
 		}
-		return nil
+	})
+	put(t, s, target, targetDoc)
+	put(t, s, route, routeDoc)
+	if _, err := s.Delete(t.Context(), rules.Delete{Resource: route}); err != nil {
+		t.Fatal(err)
 	}
 	running(t, s)
 	<-counted
 	if len(s.Catalog().Config.Routes) != 1 {
 		t.Fatal("the route went while a retry was waiting")
 	}
-	if _, err := b.CancelTimer(t.Context(), timer.Queue, timer.Key); err != nil {
-		t.Fatal(err)
-	}
+	busy.Store(false)
 	eventually(t, s, 10*time.Second, "no route", func(c *rules.Catalog) bool { return len(c.Config.Routes) == 0 })
 }
