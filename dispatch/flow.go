@@ -15,8 +15,9 @@ type budget interface {
 	available(now time.Time) int
 	take(now time.Time)
 	giveBack(now time.Time)
-	// until is how long it takes until n calls may begin, as far as is known.
-	until(now time.Time, n int) time.Duration
+	// roomIn is how long it takes until n calls may begin within rateAhead, as
+	// far as is known.
+	roomIn(now time.Time, n int) time.Duration
 	// soon is how many calls may begin within d.
 	soon(now time.Time, d time.Duration) int
 	// want says that an event waits for a token, and returns how long that
@@ -174,7 +175,7 @@ func (s *share) rateRoom(n int, now time.Time) (int, time.Time) {
 	if n > 0 {
 		return n, time.Time{}
 	}
-	return 0, now.Add(max(s.rate.until(now, 1+s.waiting)-rateAhead, time.Millisecond))
+	return 0, now.Add(max(s.rate.roomIn(now, 1+s.waiting), time.Millisecond))
 }
 
 // probeRoom is how many events may be popped while the breaker is half-open.

@@ -392,7 +392,7 @@ func TestReplicasShareOneRateLimit(t *testing.T) {
 			inBubble(t, nil, func(k *kit) {
 				kv := 0
 				k.faults.set(func(r *http.Request) devbroker.Fault {
-					if r.URL.Path == "/api/v1/kv" {
+					if r.URL.Path == "/api/v1/kv" && strings.Contains(readBody(r), `"incr"`) {
 						kv++
 					}
 					return devbroker.Fault{}
@@ -413,7 +413,7 @@ func TestReplicasShareOneRateLimit(t *testing.T) {
 					}
 				}
 				if perSecond := float64(kv) / 20; perSecond > 2*4+1 {
-					t.Errorf("%v KV calls a second, want few", perSecond)
+					t.Errorf("%v KV writes a second, want four of each process at most", perSecond)
 				}
 				for _, p := range []*process{a, b} {
 					if n := p.metric(t, "attempts_total"); n < float64(got)/10 {

@@ -64,6 +64,8 @@ func (b *bucket) until(now time.Time, n int) time.Duration {
 	return secondsUp(missing / b.perSecond)
 }
 
+func (b *bucket) roomIn(now time.Time, n int) time.Duration { return b.until(now, n) - rateAhead }
+
 func (b *bucket) want(now time.Time) time.Duration { return b.until(now, 1) }
 
 // soon is how many calls may begin within d of now, one by one.

@@ -107,9 +107,9 @@ func (b *sharedBudget) want(now time.Time) time.Duration {
 	return 0
 }
 
-func (b *sharedBudget) until(now time.Time, n int) time.Duration {
+func (b *sharedBudget) roomIn(now time.Time, n int) time.Duration {
 	if b.own != nil {
-		return b.own.until(now, n)
+		return b.own.roomIn(now, n)
 	}
 	return max(b.due.Sub(now), keeperPace)
 }
