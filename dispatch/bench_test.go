@@ -88,7 +88,7 @@ func benchDeliver(b *testing.B, ordering bridge.Ordering) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	fill(b, client, b.N)
+	fill(b, client, "q", b.N)
 	r := testRoute("r", "q")
 	r.Ordering = ordering
 	target := testTarget("fn")
@@ -115,8 +115,8 @@ func benchDeliver(b *testing.B, ordering bridge.Ordering) {
 	}
 }
 
-// fill pushes n events of ours, over 64 partitions.
-func fill(b *testing.B, client *queen.Client, n int) {
+// fill pushes n events of ours, over 64 partitions of a queue.
+func fill(b *testing.B, client *queen.Client, queueName string, n int) {
 	b.Helper()
 	for n > 0 {
 		items := make([]queen.Item, min(n, 500))
@@ -130,7 +130,7 @@ func fill(b *testing.B, client *queen.Client, n int) {
 					{Name: "x-hub-signature-256", Value: "sha256=" + strings.Repeat("a", 64)},
 				},
 			}
-			items[i] = queen.Item{Queue: "q", Partition: fmt.Sprint("p", i%64), TransactionID: e.ID, Payload: e.AppendPayload(nil)}
+			items[i] = queen.Item{Queue: queueName, Partition: fmt.Sprint("p", i%64), TransactionID: e.ID, Payload: e.AppendPayload(nil)}
 		}
 		if _, err := client.Push(b.Context(), items); err != nil {
 			b.Fatal(err)
