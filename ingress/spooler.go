@@ -121,6 +121,25 @@ func (s *spooler) full(g *queen.Bundle) bool {
 	return !s.spool.room(need)
 }
 
+// spoolReserve is how much room counts as room for more, in bytes.
+const spoolReserve = 64 << 10
+
+// SpoolsAll says that every source accepts events while Queen is away: each
+// that is not paused spools, and the spool has room. False where none does.
+func (s *Server) SpoolsAll() bool {
+	sources := s.catalog.Load().sources
+	spooled := 0
+	for _, src := range sources {
+		switch {
+		case src.spooled:
+			spooled++
+		case !src.paused:
+			return false
+		}
+	}
+	return spooled > 0 && s.spooler != nil && s.spooler.spool.room(spoolReserve)
+}
+
 // replay starts the replay of a queue, unless it runs, and says why.
 func (s *spooler) replay(name string, level slog.Level, why string) {
 	s.mu.Lock()

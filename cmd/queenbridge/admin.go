@@ -15,6 +15,9 @@ import (
 type check struct {
 	name  string
 	wrong func(context.Context) string
+	// spared says that the process does what it is there for all the same: it
+	// is degraded, not unready. Nil: never.
+	spared func(context.Context) bool
 }
 
 // adminHandler serves /livez, /readyz and /metrics, without a token.
@@ -26,21 +29,26 @@ func adminHandler(reg *prometheus.Registry, checks []check) http.Handler {
 	return mux
 }
 
-// readyz answers 200, or 503 with one line for each part that is not ready.
+// readyz answers 200, or 503, with one line for each part that is not ready.
 func readyz(w http.ResponseWriter, r *http.Request, checks []check) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
 	var b strings.Builder
+	status, word := http.StatusOK, "ready\n"
 	for _, c := range checks {
-		if wrong := c.wrong(ctx); wrong != "" {
-			fmt.Fprintf(&b, "%s: %s\n", c.name, wrong)
+		wrong := c.wrong(ctx)
+		if wrong == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "%s: %s\n", c.name, wrong)
+		if word = "degraded\n"; c.spared == nil || !c.spared(ctx) {
+			status = http.StatusServiceUnavailable
 		}
 	}
-	if b.Len() > 0 {
-		plain(w, http.StatusServiceUnavailable, b.String())
-		return
+	if status != http.StatusOK {
+		word = ""
 	}
-	plain(w, http.StatusOK, "ready\n")
+	plain(w, status, word+b.String())
 }
 
 func plain(w http.ResponseWriter, status int, text string) {

@@ -194,12 +194,12 @@ func (p *process) url(msg string) string {
 	return record.URL
 }
 
-// awaitReady waits until /readyz says 200.
+// awaitReady waits until /readyz says ready, not degraded.
 func (p *process) awaitReady() {
 	p.t.Helper()
 	eventually(p.t, "the bridge is ready", func() (bool, string) {
 		status, body := get(p.t, p.admin+"/readyz")
-		return status == http.StatusOK, body
+		return status == http.StatusOK && body == "ready\n", body
 	})
 }
 

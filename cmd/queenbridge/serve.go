@@ -69,6 +69,7 @@ type bridgeProcess struct {
 	reg      *prometheus.Registry
 	link     *queenLink
 	conn     *connection
+	ingress  *ingress.Server // nil: this process has none
 	dispatch atomic.Pointer[dispatch.Dispatcher]
 	rules    *liveRules // of the dispatcher; nil: this process has none
 	stopping atomic.Bool
@@ -205,7 +206,7 @@ func (b *bridgeProcess) ingressService(ctx context.Context) (service, error) {
 	if err != nil {
 		return service{}, err
 	}
-	b.addrs.ingress = l.Addr()
+	b.addrs.ingress, b.ingress = l.Addr(), server
 	b.log.Info("ingress listening", "url", "http://"+l.Addr().String(), "sources", len(b.cfg.Sources))
 	return service{"ingress", func(ctx context.Context) error { return server.Run(ctx, l) }}, nil
 }
@@ -263,24 +264,40 @@ func (b *bridgeProcess) newSenders(ctx context.Context) func(bridge.Target) (dis
 	}
 }
 
+// spools says that webhooks are answered 2xx although Queen is away: then a
+// balancer must go on sending them here.
+func (b *bridgeProcess) spools(context.Context) bool {
+	return b.ingress != nil && b.ingress.SpoolsAll()
+}
+
+// accepts says that webhooks are answered 2xx: what is wrong with deliveries
+// must not turn them away.
+func (b *bridgeProcess) accepts(ctx context.Context) bool {
+	return b.spools(ctx) || b.ingress != nil && b.dispatch.Load() != nil && b.conn.ready(ctx) == ""
+}
+
 // checks are what /readyz asks.
 func (b *bridgeProcess) checks(wants func(string) bool) []check {
 	all := []check{
-		{"bridge", func(context.Context) string {
+		{name: "bridge", wrong: func(context.Context) string {
 			if b.stopping.Load() {
 				return "stopping"
 			}
 			return ""
 		}},
-		{"queen", b.conn.ready},
+		{"queen", b.conn.ready, b.spools},
 	}
 	if wants("dispatch") {
-		all = append(all, check{"dispatch", func(context.Context) string {
-			if d := b.dispatch.Load(); d != nil {
-				return strings.Join(d.Problems(), "; ")
+		problems := func(list func(*dispatch.Dispatcher) []string, none string) func(context.Context) string {
+			return func(context.Context) string {
+				if d := b.dispatch.Load(); d != nil {
+					return strings.Join(list(d), "; ")
+				}
+				return none
 			}
-			return "waiting for Queen"
-		}})
+		}
+		all = append(all, check{"dispatch", problems((*dispatch.Dispatcher).Problems, "waiting for Queen"), b.accepts},
+			check{"pauses", problems((*dispatch.Dispatcher).Degraded, ""), func(context.Context) bool { return true }})
 	}
 	return all
 }
