@@ -72,6 +72,24 @@ func SourceLane(source, transactionID string, lanes int) string {
 	return source + "." + lane(transactionID, lanes)
 }
 
+// Lanes are the names of a source's default partitions, made once. They are not
+// changed, and safe for concurrent use.
+type Lanes struct{ names []string }
+
+// NewLanes names n lanes; less than one counts as one.
+func NewLanes(source string, n int) Lanes {
+	l := Lanes{names: make([]string, max(n, 1))}
+	for i := range l.names {
+		l.names[i] = source + "." + strconv.Itoa(i)
+	}
+	return l
+}
+
+// Of is the partition of a transaction id, as SourceLane has it.
+func (l Lanes) Of(transactionID string) string {
+	return l.names[laneNumber(transactionID, len(l.names))]
+}
+
 // RetryLane is the partition of a lineage in the retry queue.
 func RetryLane(lineage string) string { return lane(lineage, RetryLanes) }
 
@@ -79,9 +97,13 @@ func RetryLane(lineage string) string { return lane(lineage, RetryLanes) }
 func DeadLane(lineage string) string { return lane(lineage, DeadLanes) }
 
 func lane(key string, lanes int) string {
+	return strconv.FormatUint(laneNumber(key, lanes), 10)
+}
+
+func laneNumber(key string, lanes int) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key))
-	return strconv.FormatUint(h.Sum64()%uint64(max(lanes, 1)), 10)
+	return h.Sum64() % uint64(max(lanes, 1))
 }
 
 // Lineage names one delivery for good: hash of route, origin queue, partition

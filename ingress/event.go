@@ -33,8 +33,9 @@ type envelope struct {
 func (x *exchange) newEnvelope(class bridge.Class) envelope {
 	s, req := x.source, &x.request
 	x.headers = s.headers.appendTo(x.headers[:0], req.Header)
+	s.verifier.Read(req, &x.values)
 	return envelope{
-		source: s, queue: s.queue, values: s.verifier.Values(req),
+		source: s, queue: s.queue, values: &x.values,
 		event: bridge.Event{
 			Source: s.name, Received: req.Now.UTC().Truncate(time.Microsecond), Class: class,
 			Method: req.Method, Path: req.Path, Query: s.query.redact(req.RawQuery),
@@ -114,7 +115,7 @@ func (s *source) partitionOf(f *facts, id string) string {
 	if v, _, ok := s.partition.value(f); ok && v != "" {
 		return bridge.PartitionName(v)
 	}
-	return bridge.SourceLane(s.name, id, s.lanes)
+	return s.lanes.Of(id)
 }
 
 // validJSON says that body is one JSON document in valid UTF-8, whatever its

@@ -3,6 +3,7 @@ package ingress
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -79,13 +80,22 @@ var termPrefixes = []struct {
 	kind   termKind
 }{{"h:", termHeader}, {"q:", termQuery}, {"f:", termForm}, {"b:", termBody}, {"i:", termItem}}
 
+// newTerm has the names of headers in the form in which net/http keeps them:
+// any other is converted at each lookup.
+func newTerm(kind termKind, name string) term {
+	if kind == termHeader {
+		name = http.CanonicalHeaderKey(name)
+	}
+	return term{kind: kind, name: name}
+}
+
 func parseTerm(s string) (term, error) {
 	if text, ok := strings.CutPrefix(s, "="); ok {
 		return term{kind: termText, name: text}, nil
 	}
 	for _, p := range termPrefixes {
 		if name, ok := strings.CutPrefix(s, p.prefix); ok && name != "" {
-			return term{kind: p.kind, name: name}, nil
+			return newTerm(p.kind, name), nil
 		}
 	}
 	function, rest, ok := strings.Cut(s, "(")
@@ -137,7 +147,7 @@ func parseHash(argument string) (term, error) {
 func parseSourceForm(s string, literal bool) (expression, error) {
 	form, ok := bridge.ParseValueForm(s)
 	if ok && (literal || form.Kind != bridge.FormLiteral) {
-		return expression{{kind: formTerms[form.Kind], name: form.Name}}, nil
+		return expression{newTerm(formTerms[form.Kind], form.Name)}, nil
 	}
 	if literal {
 		return nil, errors.New("must be body:<path>, header:<name>, query:<name> or literal:<text>")

@@ -25,6 +25,7 @@ type exchange struct {
 	start   time.Time // of the monotonic clock
 	source  *source   // nil: none found
 	request signing.Request
+	values  signing.Values
 	headers []bridge.Header
 	bundle  *queen.Bundle
 	held    int64 // bytes of the body counted against Server.bodyRoom
@@ -252,7 +253,7 @@ func (x *exchange) reset() {
 	} else {
 		x.bundle = queen.NewBundle()
 	}
-	x.context, x.source = nil, nil
+	x.context, x.source, x.values = nil, nil, signing.Values{}
 	x.request = signing.Request{Body: body[:0]}
 }
 

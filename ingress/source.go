@@ -30,7 +30,7 @@ type source struct {
 	id                  idRule
 	eventType           expression
 	partition           expression
-	lanes               int
+	lanes               bridge.Lanes
 	split               string // "" means the scheme's own, "none" one event
 	rawJSON             bool   // payload: json
 	spooled             bool   // the local spool stands in while Queen is away
@@ -124,7 +124,7 @@ func (c *sourceCompiler) compile() *source {
 	s, p := c.source, c.preset
 	out := &source{
 		config: s, name: s.Name, scheme: s.Scheme, queue: c.queue(), paused: s.Paused,
-		verifier: c.verifier(), lanes: orDefault(s.Lanes, defaultLanes),
+		verifier: c.verifier(), lanes: bridge.NewLanes(s.Name, orDefault(s.Lanes, defaultLanes)),
 		split: s.Split, rawJSON: s.Payload == bridge.PayloadJSON, spooled: s.Spool, maxBody: p.MaxBody,
 		methods: c.methods(), handshakes: len(p.Handshakes) > 0, clientCert: s.Scheme == schemeClientCert,
 		allowIPs: c.allowIPs(), limiter: newLimiter(s.Rate), maxInFlight: int64(s.MaxInFlight), inFlight: new(atomic.Int64),

@@ -66,11 +66,18 @@ func (v *Verifier) Verify(r *Request) (Proof, error) {
 // accepts two families of header names (svix-* or webhook-*), names of the
 // first are looked up in the family that proved the request.
 func (v *Verifier) Values(r *Request) *Values {
-	values := NewValues(r)
+	values := &Values{}
+	v.Read(r, values)
+	return values
+}
+
+// Read makes values those of a request, as [Verifier.Values] does, for a caller
+// that has room for them already.
+func (v *Verifier) Read(r *Request, values *Values) {
+	*values = Values{request: r}
 	if len(v.layouts) > 1 {
 		values.alias = v.layout(r.Header).alias
 	}
-	return values
 }
 
 func (v *Verifier) verifySignature(in *input) (Proof, *Rejection) {

@@ -10,6 +10,7 @@ import (
 type pushGroup struct {
 	queue, partition []byte
 	items            []int // into the request
+	size             int   // of items, before they are there
 	parcel           parcel
 	lost             bool // a queue name that 1.3.0 takes and loses
 }
@@ -59,8 +60,6 @@ func (b *Broker) planPush(items []pushItem) *pushPlan {
 
 // encode fills the group's parcel with some of its items.
 func (p *pushPlan) encode(g *pushGroup, items []int) {
-	g.parcel.start = make([]uint32, 0, len(items))
-	g.parcel.hashes = make([]uint64, 0, len(items))
 	for _, i := range items {
 		it := &p.items[i]
 		g.parcel.add(message{id: p.ids[i], txn: it.txn, trace: it.trace, payload: it.payload}, p.hashes[i])
@@ -69,24 +68,75 @@ func (p *pushPlan) encode(g *pushGroup, items []int) {
 
 // group sorts the items into groups, in order of first appearance.
 func (p *pushPlan) group() {
-	many := map[string]int{}
-	var key []byte
-	last := -1
+	of := make([]int, len(p.items)) // the group of each
+	var find groupFinder
 	for i := range p.items {
 		it := &p.items[i]
-		if last < 0 || !p.groups[last].holds(it) {
-			key = append(append(append(key[:0], it.queue...), 0), it.partition...)
-			at, ok := many[string(key)]
-			if !ok {
-				at = len(p.groups)
-				many[string(key)] = at
-				lost := len(it.queue) == 0 || len(it.queue) > maxQueueName && len([]rune(string(it.queue))) > maxQueueName
-				p.groups = append(p.groups, pushGroup{queue: it.queue, partition: it.partition, lost: lost})
-			}
-			last = at
+		at := find.group(p.groups, it)
+		if at == len(p.groups) {
+			lost := len(it.queue) == 0 || len(it.queue) > maxQueueName && len([]rune(string(it.queue))) > maxQueueName
+			p.groups = append(p.groups, pushGroup{queue: it.queue, partition: it.partition, lost: lost})
 		}
-		p.groups[last].items = append(p.groups[last].items, i)
+		p.groups[at].size++
+		of[i] = at
 	}
+	p.share()
+	for i, at := range of {
+		p.groups[at].items = append(p.groups[at].items, i)
+	}
+}
+
+// share gives each group its part of what is allocated for all.
+func (p *pushPlan) share() {
+	n := len(p.items)
+	items, start, hashes := make([]int, 0, n), make([]uint32, 0, n), make([]uint64, 0, n)
+	for i, from := 0, 0; i < len(p.groups); i++ {
+		g := &p.groups[i]
+		to := from + g.size
+		g.items, g.parcel.start, g.parcel.hashes = items[from:from:to], start[from:from:to], hashes[from:from:to]
+		from = to
+	}
+}
+
+// groupFinder finds the group of an item.
+type groupFinder struct {
+	last int
+	many map[string]int // nil while there are few
+	key  []byte
+}
+
+// fewGroups are looked through faster than they are put into a map.
+const fewGroups = 32
+
+// group is the place of an item's group, the number of groups where it is a new
+// one's.
+func (f *groupFinder) group(groups []pushGroup, it *pushItem) int {
+	switch {
+	case f.last < len(groups) && groups[f.last].holds(it):
+		return f.last
+	case len(groups) < fewGroups:
+		for f.last = 0; f.last < len(groups) && !groups[f.last].holds(it); f.last++ {
+		}
+		return f.last
+	case f.many == nil:
+		f.many = make(map[string]int, 2*fewGroups)
+		for i := range groups {
+			f.many[string(f.keyOf(groups[i].queue, groups[i].partition))] = i
+		}
+	}
+	key := f.keyOf(it.queue, it.partition)
+	at, known := f.many[string(key)]
+	if !known {
+		at = len(groups)
+		f.many[string(key)] = at
+	}
+	f.last = at
+	return at
+}
+
+func (f *groupFinder) keyOf(queue, partition []byte) []byte {
+	f.key = append(append(append(f.key[:0], queue...), 0), partition...)
+	return f.key
 }
 
 func (g *pushGroup) holds(it *pushItem) bool {
@@ -114,7 +164,7 @@ func (b *Broker) pushGroup(p *pushPlan, g *pushGroup) {
 		return
 	}
 	if len(fresh) < len(g.items) {
-		g.parcel = parcel{}
+		g.parcel = parcel{start: make([]uint32, 0, len(fresh)), hashes: make([]uint64, 0, len(fresh))}
 		p.encode(g, fresh)
 	}
 	b.append(part, g.parcel)
