@@ -1,6 +1,7 @@
 package signing
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"iter"
@@ -116,7 +117,7 @@ func hexDigit(c byte) int {
 // parseForm reads a whole form; one bad field makes all of it unusable, so
 // that nobody verifies only what happened to parse.
 func parseForm(body []byte) ([]field, error) {
-	fields := []field{}
+	fields := make([]field, 0, min(bytes.Count(body, []byte("&"))+1, maxFields))
 	for f, err := range formFields(string(body)) {
 		switch {
 		case err != nil:

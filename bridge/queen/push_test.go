@@ -1,7 +1,10 @@
 package queen_test
 
 import (
+	"encoding/json/jsontext"
+	jsonv2 "encoding/json/v2"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,6 +106,9 @@ func TestPushRefusesAnswersThatDoNotFit(t *testing.T) {
 		"empty":            ``,
 		"two values":       `[{"status":"queued"},{"status":"queued"}] []`,
 		"status no string": `[{"status":1},{"status":"queued"}]`,
+		"index no number":  `[{"index":"0","status":"queued"},{"status":"queued"}]`,
+		"id no text":       `[{"transaction_id":1,"status":"queued"},{"status":"queued"}]`,
+		"row no object":    `["queued",{"status":"queued"}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -195,4 +201,40 @@ func TestRecordedRefusals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzPushAnswer holds the reader of a push's answer against an independent one.
+func FuzzPushAnswer(f *testing.F) {
+	for _, seed := range []string{
+		`[{"index":0,"message_id":"m-0","transaction_id":"a","status":"queued"},{"index":1,"status":"duplicate","error":null}]`,
+		`[{"status":"failed","error":"disk \u0066ull"},{"status":"new word","error":{"a":1}}]`, `[{"transaction_id":"\u0061"},{"transaction_id":"b"}]`,
+		`[{},{}] `, `[{},{}]x`, `[{"status":"queued","status":"failed"},{"index":null}]`, `[]`, `null`, `{`, `[{"index":1.0},{}]`, `[{"message_id":"\ud800"},{}]`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var rows []struct {
+			Index         *int           `json:"index"`
+			MessageID     string         `json:"message_id"`
+			TransactionID *string        `json:"transaction_id"`
+			Status        string         `json:"status"`
+			Error         jsontext.Value `json:"error"`
+		}
+		oracle := jsonv2.Unmarshal(body, &rows, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+		fits := oracle == nil && len(rows) == 2
+		for i := range rows {
+			fits = fits && (rows[i].Index == nil || *rows[i].Index == i) && (rows[i].TransactionID == nil || *rows[i].TransactionID == []string{"a", "b"}[i])
+		}
+		c := client(t, queen.Config{URLs: []string{"http://queen"}, Transport: fixedAnswer(201, string(body))})
+		got, err := c.Push(t.Context(), items("a", "b"))
+		if (err == nil) != fits {
+			t.Fatalf("Push() = %v, %v for %s; the oracle says %v", got, err, body, oracle)
+		}
+		for i := range got {
+			known := slices.Contains([]queen.PushStatus{queen.PushQueued, queen.PushDuplicate, queen.PushBuffered, queen.PushFailed}, queen.PushStatus(rows[i].Status))
+			if known && string(got[i].Status) != rows[i].Status || !known && got[i].Status != queen.PushError || got[i].MessageID != rows[i].MessageID {
+				t.Errorf("verdict %d of %s is %+v", i, body, got[i])
+			}
+		}
+	})
 }
