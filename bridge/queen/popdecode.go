@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
+	"unicode/utf8"
 )
 
 // popBody is a pop's answer as far as it was read.
@@ -49,13 +50,41 @@ func decodePop(body []byte) (popBody, error) {
 type popDecoder struct {
 	*jsontext.Decoder
 	popBody
-	body []byte
+	body  []byte
+	names []string // of members, as they were seen
 }
 
 func newPopDecoder(body []byte) *popDecoder {
 	// A payload may hold what the options allow: Queen kept it verbatim.
 	return &popDecoder{body: body, Decoder: jsontext.NewDecoder(bytes.NewBuffer(body),
 		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
+}
+
+// maxNames bounds the names that are kept: a row of an answer has fewer.
+const maxNames = 32
+
+// name is a member's name; those of the rows before are not made again.
+func (d *popDecoder) name(raw jsontext.Value) string {
+	inner := raw[1 : len(raw)-1]
+	for _, known := range d.names {
+		if string(inner) == known {
+			return known
+		}
+	}
+	name := unquoted(raw)
+	if len(d.names) < maxNames && name == string(inner) {
+		d.names = append(d.names, name)
+	}
+	return name
+}
+
+// unquoted is what a JSON string says; what is no UTF-8 in it becomes U+FFFD.
+func unquoted(raw jsontext.Value) string {
+	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+		return string(inner)
+	}
+	s, _ := jsontext.AppendUnquote(nil, raw) // errs only about what is no UTF-8
+	return string(s)
 }
 
 // object reads an object, handing each name to field, which reads its value.
@@ -66,11 +95,11 @@ func (d *popDecoder) object(field func(name string) error) error {
 	var seenArray [16]string
 	seen := seenArray[:0]
 	for d.PeekKind() == '"' {
-		t, err := d.ReadToken()
+		raw, err := d.ReadValue()
 		if err != nil {
 			return err
 		}
-		name := t.String()
+		name := d.name(raw)
 		if slices.Contains(seen, name) {
 			return fmt.Errorf("name %q twice in one object", clip(name, 64))
 		}
@@ -205,11 +234,7 @@ func (d *popDecoder) text(before string) (string, error) {
 	case before != "" && string(v[1:len(v)-1]) == before && bytes.IndexByte(v, '\\') < 0:
 		return before, nil
 	}
-	s, err := jsontext.AppendUnquote(nil, v)
-	if err != nil && !bytes.Contains(s, []byte("\uFFFD")) { // invalid UTF-8 is replaced and reported
-		return "", err
-	}
-	return string(s), nil
+	return unquoted(v), nil
 }
 
 // anyText reads a string; any other JSON is passed over.
