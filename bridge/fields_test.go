@@ -18,7 +18,7 @@ var builtFields = strings.Fields(`
 	ingress.addr ingress.max_in_flight ingress.enqueue_timeout ingress.accept_buffered
 	ingress.tls.cert ingress.tls.key ingress.tls.client_ca ingress.trusted_proxies ingress.spool.dir ingress.spool.max_bytes
 	ingress.batch.max_items ingress.batch.max_bytes ingress.batch.max_pending ingress.batch.linger
-	dispatch.max_in_flight admin.addr
+	dispatch.max_in_flight admin.addr admin.tokens
 	sources[0].name sources[0].scheme sources[0].secrets sources[0].scheme_options sources[0].public_url
 	sources[0].queue sources[0].partition sources[0].lanes sources[0].transaction_id sources[0].event_type
 	sources[0].payload sources[0].split sources[0].methods sources[0].max_body sources[0].max_in_flight
@@ -127,7 +127,7 @@ func leaves(path string, typ reflect.Type) map[string]reflect.Type {
 		}
 	case typ.Kind() == reflect.Pointer:
 		add(path, typ.Elem())
-	case path == "admin.tokens": // refused as a whole
+	case path == "admin.tokens": // checked as a whole
 		all[path] = typ
 	case typ.Kind() == reflect.Slice && typ.Elem().Kind() == reflect.Struct:
 		add(path+"[0]", typ.Elem())

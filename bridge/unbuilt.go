@@ -11,7 +11,6 @@ type feature struct{ field, what string }
 
 var (
 	unbuiltProcess = []feature{
-		{"admin.tokens", "admin tokens of the file are"},
 		{"admin.console", "the console is"},
 	}
 	unbuiltTarget = []feature{

@@ -83,6 +83,8 @@ func (x *exchange) admit() (reply, bool) {
 		return busy(http.StatusServiceUnavailable, reasonInFlight, retryAfterLimit), true
 	case s.tls.ClientCA != "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0):
 		return refuse(http.StatusUnauthorized, reasonClientCert, ""), true
+	case x.source == nil && s.incomplete():
+		return busy(http.StatusServiceUnavailable, reasonIncomplete, retryAfterLimit), true
 	case x.source == nil:
 		return refuse(http.StatusNotFound, reasonUnknownSource, ""), true
 	case ambiguousLength(r):
@@ -288,7 +290,7 @@ func (x *exchange) count(p *reply, name string) {
 func (x *exchange) log(p *reply, name, requestID string) {
 	level, msg := slog.LevelDebug, msgAccepted
 	switch {
-	case p.reason == reasonUnknownSource:
+	case p.reason == reasonUnknownSource, p.reason == reasonIncomplete:
 		msg = msgRefusedRequest // scanners: no news
 	case p.handshake:
 		level, msg = slog.LevelInfo, msgHandshake

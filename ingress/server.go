@@ -47,6 +47,10 @@ type Config struct {
 	// Confirm carries out the GETs that confirm subscriptions (Amazon SNS).
 	// Nil: directly, to public addresses only.
 	Confirm http.RoundTripper
+	// Incomplete says that there may be sources that are not known yet: an
+	// unknown one is then answered 503 and not 404, which some providers take
+	// for good. It may be called from several goroutines at once. Nil: never.
+	Incomplete func() bool
 	// Metrics is where the metrics are registered. Nil: nowhere.
 	Metrics prometheus.Registerer
 	// Now is the clock by which requests are received and timestamps judged.
@@ -69,6 +73,7 @@ type Server struct {
 	batcher        *batcher
 	spooler        *spooler // nil without a spool
 	fetcher        signing.Fetcher
+	incomplete     func() bool
 	confirmer      *confirmer
 	showSecret     func(source, secret string)
 	shown          *rate.Limiter
@@ -93,7 +98,7 @@ func New(c Config) (*Server, error) {
 		return nil, errors.New("ingress: Queen is required")
 	}
 	s := &Server{
-		logger: c.Logger, now: c.Now, fetcher: c.Fetcher, showSecret: c.ShowSecret,
+		logger: c.Logger, now: c.Now, incomplete: c.Incomplete, fetcher: c.Fetcher, showSecret: c.ShowSecret,
 		shown: rate.NewLimiter(1, 10), // anyone may hand over something to a source that waits for it
 		// Queen's own local spool is not synced to disk, and what it holds
 		// under some names is lost for good (measured 1.3.0).
@@ -105,6 +110,9 @@ func New(c Config) (*Server, error) {
 	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
+	}
+	if s.incomplete == nil {
+		s.incomplete = func() bool { return false }
 	}
 	if s.now == nil {
 		s.now = time.Now

@@ -9,7 +9,8 @@ type Status struct {
 	Started time.Time `json:"started"`
 	// Parts are those that this process runs: ingress, dispatch, admin.
 	Parts []string `json:"parts"`
-	// Ready says that nothing stands in Problems.
+	// Ready says that the process does what it is there for; Problems may stand
+	// beside it.
 	Ready    bool     `json:"ready"`
 	Problems []string `json:"problems"`
 	Rules    Rules    `json:"rules"`

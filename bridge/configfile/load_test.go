@@ -120,7 +120,7 @@ func TestEnvironmentProblemsNameTheVariable(t *testing.T) {
 		`QUEENBRIDGE_QUEEN_EMBEDDED: queen.embedded: excludes queen.urls: set one of them`,
 		`QUEENBRIDGE_QUEEN_URLS: queen.urls[1]: must be a URL that begins with http:// or https:// and a host`,
 		`QUEENBRIDGE_INGRESS_SPOOL_MAX_BYTES: ingress.spool.max_bytes: must be 1B or more, got 0B`,
-		`QUEENBRIDGE_ENCRYPTION_KEY: must be the base64 of 32 bytes: make one with "openssl rand -base64 32"`,
+		`QUEENBRIDGE_ENCRYPTION_KEY: must be the base64 of 32 bytes (or several, comma-separated, the newest first): make one with "openssl rand -base64 32"`,
 	}
 	if diff := cmp.Diff(want, lines(t, err)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

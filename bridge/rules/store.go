@@ -166,8 +166,8 @@ func (s *Store) report(c *Catalog) {
 // that the stored resources cannot be read. The catalog works all the same.
 func (s *Store) Notes() []string {
 	notes := s.Catalog().Problems()
-	if away := s.whyAway(); away != "" {
-		notes = append(notes, "stored rules "+away)
+	if away := s.whyAway(); away != "" && away != notReadYet {
+		notes = append(notes, away)
 	}
 	return notes
 }

@@ -13,7 +13,6 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/configfile"
 	"github.com/queenbridge/queenbridge/signing"
 	"github.com/spf13/cobra"
@@ -66,12 +65,13 @@ func (p *program) dev(ctx context.Context, o devOptions) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := p.devBridge(o, "http://"+fn.Addr().String()+"/")
+	config, err := p.devBridge(o, "http://"+fn.Addr().String()+"/")
 	if err != nil {
 		return err
 	}
+	cfg := config.Config
 	cfg.Log = logging
-	b := &bridgeProcess{cfg: cfg, log: newLogger(p.err, cfg.Log), reg: newRegistry(), terminal: p.err, aws: p.aws}
+	b := &bridgeProcess{cfg: cfg, config: config, log: newLogger(p.err, cfg.Log), reg: newRegistry(), terminal: p.err, aws: p.aws}
 	b.started = func(a addrs) { p.banner(a, o) }
 	fnCtx, stopFn := context.WithCancel(context.WithoutCancel(ctx)) // outlives the dispatcher's last calls
 	defer stopFn()
@@ -83,7 +83,7 @@ func (p *program) dev(ctx context.Context, o devOptions) error {
 }
 
 // devBridge is the sample configuration, filled in.
-func (p *program) devBridge(o devOptions, function string) (bridge.Config, error) {
+func (p *program) devBridge(o devOptions, function string) (configfile.Result, error) {
 	store := o.data
 	if o.memory {
 		store = "memory"
@@ -97,10 +97,9 @@ func (p *program) devBridge(o devOptions, function string) (bridge.Config, error
 		fields[name] = quoted(value)
 	}
 	if err := template.Must(template.New("dev").Parse(devConfig)).Execute(&doc, fields); err != nil {
-		return bridge.Config{}, err
+		return configfile.Result{}, err
 	}
-	r, err := configfile.Load(configfile.Options{Path: "dev.yaml", Data: doc.Bytes()})
-	return r.Config, err
+	return configfile.Load(configfile.Options{Path: "dev.yaml", Data: doc.Bytes()})
 }
 
 // quoted is a string as YAML and JSON write it.

@@ -7,21 +7,18 @@ import (
 	"os"
 	"reflect"
 	"sync"
-	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/configfile"
+	"github.com/queenbridge/queenbridge/bridge/rules"
 )
 
-// reloader keeps a running bridge on what its configuration says: sources,
-// targets, routes and queues are replaced at once, everything else is reported
-// as waiting for a restart. A configuration that cannot be used changes
-// nothing.
+// reloader keeps a running bridge on what its configuration says: what the
+// catalog has follows at once, everything else is reported as waiting for a
+// restart. A configuration that cannot be used changes nothing.
 type reloader struct {
 	load    func() (configfile.Result, error)
-	update  func([]bridge.Source) error // nil: this process serves no sources
-	rules   func(rules) error           // nil: this process does not dispatch
-	queues  func(context.Context, []bridge.ManagedQueue) error
+	follow  func(rules.File)
 	token   func(bridge.Secret) // nil: Queen's token is read at the start only
 	running bridge.Config
 	log     *slog.Logger
@@ -56,21 +53,11 @@ func (r *reloader) run(ctx context.Context) error {
 // loop looks once at the start: the files may have changed since they were
 // read.
 func (r *reloader) loop(ctx context.Context, watcher *configfile.Watcher, changed <-chan struct{}) error {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	stop := func() {}
 	asked := false
 	for {
-		queues := r.settle(watcher, asked)
-		if len(queues) > 0 {
-			stop() // the newest word counts
-			var configuring context.Context
-			configuring, stop = context.WithCancel(ctx)
-			wg.Go(func() { _ = r.queues(configuring, queues) }) // it logs what Queen refuses
-		}
+		r.settle(watcher, asked)
 		select {
 		case <-ctx.Done():
-			stop()
 			return ctx.Err()
 		case <-r.asked:
 			asked = true
@@ -82,12 +69,10 @@ func (r *reloader) loop(ctx context.Context, watcher *configfile.Watcher, change
 
 // settle reloads, again where the configuration names files that it did not
 // name before: they are watched from then on.
-func (r *reloader) settle(watcher *configfile.Watcher, asked bool) []bridge.ManagedQueue {
+func (r *reloader) settle(watcher *configfile.Watcher, asked bool) {
 	const most = 3
-	var queues []bridge.ManagedQueue
 	for range most {
-		files, more := r.reload(asked)
-		queues = append(queues, more...)
+		files := r.reload(asked)
 		if watcher == nil || len(files) == 0 {
 			break
 		}
@@ -100,28 +85,28 @@ func (r *reloader) settle(watcher *configfile.Watcher, asked bool) []bridge.Mana
 		}
 		asked = false
 	}
-	return queues
 }
 
-// reload reads the configuration and applies what may change while running.
-// It returns the files it was made of, and the queues to configure.
-func (r *reloader) reload(asked bool) ([]string, []bridge.ManagedQueue) {
+// reload reads the configuration and hands it on. It returns the files it was
+// made of.
+func (r *reloader) reload(asked bool) []string {
 	result, err := r.load()
 	if err != nil {
 		r.log.Error("configuration not reloaded: the running one stays", "problems", problemsOf(err))
-		return result.Files(), nil
+		return result.Files()
 	}
 	r.retoken(result.Config.Queen.Token)
-	changes := changesOf(r.running, result.Config)
-	r.report(result, changes, asked)
-	before := r.running
-	r.applySources(result.Config.Sources, changes.sources)
-	r.applyRules(rules{result.Config.Routes, result.Config.Targets}, changes)
-	if !changes.queues.none() {
-		r.running.Queues = result.Config.Queues
-		r.say("queues reloaded", changes.queues, time.Now())
-	}
-	return result.Files(), newQueues(before, r.running)
+	r.report(result, changesOf(r.running, result.Config), asked)
+	r.running.Sources, r.running.Targets = result.Config.Sources, result.Config.Targets
+	r.running.Routes, r.running.Queues = result.Config.Routes, result.Config.Queues
+	r.follow(fileOf(result, r.running))
+	return result.Files()
+}
+
+// fileOf is what a configuration file says, with the settings that the process
+// runs with.
+func fileOf(result configfile.Result, running bridge.Config) rules.File {
+	return rules.File{Config: running, Document: result.Document()}
 }
 
 // retoken hands another bearer token for Queen to the running client.
@@ -132,44 +117,6 @@ func (r *reloader) retoken(token bridge.Secret) {
 	r.token(token)
 	r.running.Queen.Token = token
 	r.log.Info("queen token reloaded")
-}
-
-func (r *reloader) applySources(sources []bridge.Source, c resourceDiff) {
-	if c.none() {
-		return
-	}
-	begun := time.Now()
-	if r.update != nil {
-		if err := r.update(sources); err != nil {
-			r.log.Error("sources not reloaded: the running ones stay", "problems", problemsOf(err))
-			return
-		}
-	}
-	r.running.Sources = sources
-	r.say("sources reloaded", c, begun)
-}
-
-func (r *reloader) applyRules(next rules, c changes) {
-	if c.targets.none() && c.routes.none() {
-		return
-	}
-	begun := time.Now()
-	if r.rules != nil {
-		if err := r.rules(next); err != nil {
-			r.log.Error("routes and targets not reloaded: the running ones stay", "problems", problemsOf(err))
-			return
-		}
-	}
-	r.running.Routes, r.running.Targets = next.routes, next.targets
-	for msg, c := range map[string]resourceDiff{"targets reloaded": c.targets, "routes reloaded": c.routes} {
-		if !c.none() {
-			r.say(msg, c, begun)
-		}
-	}
-}
-
-func (r *reloader) say(msg string, c resourceDiff, begun time.Time) {
-	r.log.Info(msg, "added", c.added, "changed", c.changed, "removed", c.removed, "took", time.Since(begun))
 }
 
 // report says what waits for a restart, once until it changes, and answers
@@ -188,23 +135,6 @@ func (r *reloader) report(result configfile.Result, changes changes, asked bool)
 			r.log.Warn("configuration", "warning", w.String())
 		}
 	}
-}
-
-// newQueues are the queues that a configuration manages with other options
-// than the one before. Those of routes are set up before the route begins.
-func newQueues(before, after bridge.Config) []bridge.ManagedQueue {
-	before.Routes, after.Routes = nil, nil
-	known := make(map[string]bridge.ManagedQueue)
-	for _, q := range before.ManagedQueues() {
-		known[q.Name] = q
-	}
-	var out []bridge.ManagedQueue
-	for _, q := range after.ManagedQueues() {
-		if known[q.Name] != q {
-			out = append(out, q)
-		}
-	}
-	return out
 }
 
 // problemsOf lists the lines of an error: each is a problem of its own.

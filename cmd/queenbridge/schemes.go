@@ -6,38 +6,16 @@ import (
 	"text/tabwriter"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/adminapi"
 	"github.com/queenbridge/queenbridge/signing"
 	"github.com/spf13/cobra"
 )
 
-// schemeView is one scheme as `queenbridge schemes` shows it. The JSON names
-// are public.
-type schemeView struct {
-	Name          string     `json:"name"`
-	Generic       bool       `json:"generic"`
-	Verified      bool       `json:"verified"`
-	Class         string     `json:"class"`
-	Proof         string     `json:"proof"`
-	Secrets       string     `json:"secrets"`
-	NeedsURL      bool       `json:"needs_public_url"`
-	TransactionID string     `json:"transaction_id"`
-	EventType     string     `json:"event_type"`
-	Split         string     `json:"split"`
-	Answer        answerView `json:"answer"`
-	Methods       []string   `json:"methods"`
-	Handshakes    []string   `json:"handshakes"`
-	MaxBody       string     `json:"max_body"`
-	Horizon       string     `json:"horizon"`
-	Deadline      string     `json:"deadline"`
-	Docs          string     `json:"docs"`
-}
+// schemeView is one scheme, as the admin API shows it, too.
+type schemeView adminapi.Scheme
 
 // answerView is what an accepted request is answered.
-type answerView struct {
-	Status      int    `json:"status"`
-	Body        string `json:"body"`
-	ContentType string `json:"content_type"`
-}
+type answerView adminapi.Answer
 
 func (p *program) schemesCommand() *cobra.Command {
 	var asJSON bool
@@ -129,7 +107,7 @@ func viewOf(p signing.Preset) schemeView {
 		Name: p.Name, Generic: p.Generic, Verified: !p.Unverified, Class: string(p.Class),
 		Proof: p.ProvenBy(), Secrets: p.SecretForm(), NeedsURL: p.NeedsURL,
 		TransactionID: p.TransactionID, EventType: p.EventType, Split: p.Split,
-		Answer:  answerView{status, p.Answer.Body, p.Answer.ContentType},
+		Answer:  adminapi.Answer{Status: status, Body: p.Answer.Body, ContentType: p.Answer.ContentType},
 		Methods: append([]string{"POST"}, p.Methods...), Handshakes: append([]string{}, p.Handshakes...),
 		MaxBody: bridge.Size(p.MaxBody).String(), Horizon: span(p.Horizon), Deadline: span(p.Deadline), Docs: p.Docs,
 	}
@@ -162,7 +140,7 @@ func (v schemeView) fields() []field {
 	return []field{
 		{"state", state}, {"class", classWords[v.Class]}, {"proof", v.Proof}, {"secrets", orDefault(v.Secrets, "none")}, {"public_url", url},
 		{"transaction id", v.TransactionID}, {"event type", v.EventType}, {"split", v.Split},
-		{"answer", v.Answer.words()}, {"methods", strings.Join(v.Methods, ", ")}, {"handshakes", strings.Join(v.Handshakes, ", ")},
+		{"answer", answerView(v.Answer).words()}, {"methods", strings.Join(v.Methods, ", ")}, {"handshakes", strings.Join(v.Handshakes, ", ")},
 		{"body cap", v.MaxBody}, {"horizon", v.Horizon}, {"deadline", v.Deadline}, {"docs", v.Docs},
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/queenbridge/queenbridge/bridge/aws"
 	"github.com/queenbridge/queenbridge/bridge/configfile"
 	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge/rules"
 	"github.com/queenbridge/queenbridge/dispatch"
 	"github.com/queenbridge/queenbridge/dispatch/httptarget"
 	"github.com/queenbridge/queenbridge/ingress"
@@ -35,7 +36,7 @@ func (p *program) serveCommand() *cobra.Command {
 	var only []string
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Run the bridge: ingress and dispatch",
+		Short: "Run the bridge: ingress, dispatch and the admin API",
 		Long: "serve runs the bridge until SIGTERM. Sources, targets, routes and queues follow the configuration without a\n" +
 			"restart: when its file or a file that it refers to changes, and on SIGHUP. Only what changed is touched: a route\n" +
 			"lets its calls finish first. What needs a restart is logged; a broken file changes nothing.",
@@ -71,7 +72,10 @@ type bridgeProcess struct {
 	conn     *connection
 	ingress  *ingress.Server // nil: this process has none
 	dispatch atomic.Pointer[dispatch.Dispatcher]
-	rules    *liveRules // of the dispatcher; nil: this process has none
+	routing  *liveRouting // of the dispatcher; nil: this process has none
+	config   configfile.Result
+	rules    *rules.Store
+	follower *follower
 	stopping atomic.Bool
 	addrs    addrs
 	started  func(addrs) // called once the listeners are open; may be nil
@@ -92,11 +96,12 @@ func (p *program) serve(ctx context.Context, s *settings, only []string) error {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGHUP)
 	defer signal.Stop(asked)
-	cfg, err := p.load(ctx, s)
+	config, err := p.result(ctx, s)
 	if err != nil {
 		return err
 	}
-	b := &bridgeProcess{cfg: cfg, log: newLogger(p.err, cfg.Log), reg: newRegistry(), terminal: p.err, aws: p.aws}
+	cfg := config.Config
+	b := &bridgeProcess{cfg: cfg, config: config, log: newLogger(p.err, cfg.Log), reg: newRegistry(), terminal: p.err, aws: p.aws}
 	b.reload = &reloader{
 		load:  func() (configfile.Result, error) { return loadConfig(ctx, p.aws, s) },
 		asked: asked, running: cfg, log: b.log,
@@ -125,7 +130,13 @@ func (b *bridgeProcess) run(ctx context.Context, only []string) error {
 	}
 	defer link.close()
 	b.link, b.conn = link, newConnection(link.client, link.where, b.log)
-
+	if err := b.openRules(ctx); err != nil {
+		return err
+	}
+	api, err := b.adminAPI(wants)
+	if err != nil {
+		return err
+	}
 	services, err := b.services(ctx, wants)
 	if err != nil {
 		return err
@@ -141,7 +152,9 @@ func (b *bridgeProcess) run(ctx context.Context, only []string) error {
 		b.started(b.addrs)
 	}
 	adminDone := make(chan error, 1)
-	go func() { adminDone <- serveHTTP(adminCtx, admin, adminHandler(b.reg, b.checks(wants)), time.Second) }()
+	go func() {
+		adminDone <- serveHTTP(adminCtx, admin, adminHandler(adminParts{b.reg, b.checks(wants), api}), time.Second)
+	}()
 	b.log.Info("admin listening", "url", "http://"+admin.Addr().String())
 	context.AfterFunc(ctx, func() {
 		b.stopping.Store(true)
@@ -176,13 +189,16 @@ func (b *bridgeProcess) services(ctx context.Context, wants func(string) bool) (
 		all = append(all, s)
 	}
 	if wants("dispatch") {
-		b.rules = &liveRules{newSender: b.newSenders(ctx), now: rules{b.cfg.Routes, b.cfg.Targets}}
+		c := b.rules.Catalog()
+		b.routing = &liveRouting{newSender: b.newSenders(ctx), now: routing{c.Config.Routes, c.Config.Targets, namesOf(c.Draining())}}
+		b.follower.routing = b.routing.update
 	}
+	b.rules.Subscribe(b.follower.follow)
+	b.follower.follow(b.rules.Catalog()) // what came since the parts were made
+	all = append(all, service{"rules", b.rules.Run},
+		service{"queues", func(ctx context.Context) error { return b.follower.run(ctx, b.conn.configure) }})
 	if b.reload != nil {
-		if b.rules != nil {
-			b.reload.rules = b.rules.update
-		}
-		b.reload.queues = b.conn.configure
+		b.reload.follow = b.rules.SetFile
 		if b.link.broker == nil {
 			b.reload.token = b.link.setToken
 		}
@@ -193,21 +209,20 @@ func (b *bridgeProcess) services(ctx context.Context, wants func(string) bool) (
 
 func (b *bridgeProcess) ingressService(ctx context.Context) (service, error) {
 	server, err := ingress.New(ingress.Config{
-		Sources: b.cfg.Sources, Settings: b.cfg.Ingress, Queen: b.link.client,
-		Logger: b.log, Metrics: b.reg, StopTimeout: b.cfg.StopTimeout, ShowSecret: b.showSecret,
+		Sources: b.follower.applied.Sources, Settings: b.cfg.Ingress, Queen: b.link.client,
+		Incomplete: func() bool { return b.rules.Catalog().Synced.IsZero() },
+		Logger:     b.log, Metrics: b.reg, StopTimeout: b.cfg.StopTimeout, ShowSecret: b.showSecret,
 	})
 	if err != nil {
 		return service{}, err
 	}
-	if b.reload != nil {
-		b.reload.update = server.Update
-	}
+	b.follower.sources = server.Update
 	l, err := listen(ctx, "ingress.addr", b.cfg.Ingress.Addr)
 	if err != nil {
 		return service{}, err
 	}
 	b.addrs.ingress, b.ingress = l.Addr(), server
-	b.log.Info("ingress listening", "url", "http://"+l.Addr().String(), "sources", len(b.cfg.Sources))
+	b.log.Info("ingress listening", "url", "http://"+l.Addr().String(), "sources", len(b.follower.applied.Sources))
 	return service{"ingress", func(ctx context.Context) error { return server.Run(ctx, l) }}, nil
 }
 
@@ -217,14 +232,14 @@ func (b *bridgeProcess) dispatchService(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.rules == nil {
-		if err := b.conn.configure(ctx, b.cfg.ManagedQueues()); err != nil {
+	if b.routing == nil {
+		if err := b.conn.configure(ctx, b.rules.Catalog().Config.ManagedQueues()); err != nil {
 			return err
 		}
 		<-ctx.Done()
 		return nil
 	}
-	d, err := b.rules.begin(ctx, b.setUp, func(r rules) (*dispatch.Dispatcher, error) { return b.newDispatcher(r, health) })
+	d, err := b.routing.begin(ctx, b.setUp, func(r routing) (*dispatch.Dispatcher, error) { return b.newDispatcher(r, health) })
 	if err != nil {
 		return err
 	}
@@ -232,17 +247,17 @@ func (b *bridgeProcess) dispatchService(ctx context.Context) error {
 	return d.Run(ctx)
 }
 
-// setUp configures the queues of the bridge with these rules.
-func (b *bridgeProcess) setUp(ctx context.Context, r rules) error {
-	cfg := b.cfg
+// setUp configures the queues of the bridge with this routing.
+func (b *bridgeProcess) setUp(ctx context.Context, r routing) error {
+	cfg := b.rules.Catalog().Config
 	cfg.Routes = r.routes
 	return b.conn.configure(ctx, cfg.ManagedQueues())
 }
 
-func (b *bridgeProcess) newDispatcher(r rules, health queen.Health) (*dispatch.Dispatcher, error) {
+func (b *bridgeProcess) newDispatcher(r routing, health queen.Health) (*dispatch.Dispatcher, error) {
 	return dispatch.New(dispatch.Config{
 		Routes: r.routes, Targets: r.targets, Settings: b.cfg.Dispatch,
-		Queen: b.link.client, Health: health, NewSender: b.rules.newSender,
+		Queen: b.link.client, Health: health, NewSender: b.routing.newSender,
 		Setup: func(ctx context.Context, r bridge.Route) error {
 			return b.conn.configure(ctx, bridge.Config{Routes: []bridge.Route{r}}.ManagedQueues())
 		},
@@ -286,6 +301,14 @@ func (b *bridgeProcess) checks(wants func(string) bool) []check {
 			return ""
 		}},
 		{"queen", b.conn.ready, b.spools},
+		{"rules", func(context.Context) string {
+			if b.rules.Catalog().Synced.IsZero() {
+				return "the stored ones are not read yet"
+			}
+			return ""
+		}, b.spools},
+		{"stored rules", func(context.Context) string { return strings.Join(b.rules.Notes(), "; ") },
+			func(context.Context) bool { return true }},
 	}
 	if wants("dispatch") {
 		problems := func(list func(*dispatch.Dispatcher) []string, none string) func(context.Context) string {

@@ -174,7 +174,7 @@ func answerOf(s bridge.Source, p signing.Preset) answerView {
 	if s.Respond.Status != 0 {
 		return answerView{s.Respond.Status, s.Respond.Body, s.Respond.ContentType}
 	}
-	return viewOf(p).Answer
+	return answerView(viewOf(p).Answer)
 }
 
 // sourceNotes are what is special about this source.

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/admin"
+	"github.com/queenbridge/queenbridge/bridge/adminapi"
+	"github.com/queenbridge/queenbridge/bridge/configfile"
+	"github.com/queenbridge/queenbridge/bridge/rules"
+	"github.com/queenbridge/queenbridge/dispatch"
+	"github.com/queenbridge/queenbridge/signing"
+)
+
+// openRules makes the catalog, with what is stored where Queen tells soon.
+func (b *bridgeProcess) openRules(ctx context.Context) error {
+	keys, err := rules.NewKeyring(b.config.EncryptionKeys...)
+	if err != nil {
+		return err
+	}
+	b.rules = rules.New(rules.Config{
+		File: fileOf(b.config, b.cfg), Queen: b.link.client, Keys: keys,
+		References: func() func(*bridge.Node) {
+			return configfile.NewResolver(filepath.Dir(b.config.Path), awsReferences(ctx, b.aws))
+		},
+		Left: func(ctx context.Context, route string) (string, error) {
+			return dispatch.Left(ctx, b.link.client, route)
+		},
+		Logger: b.log, Metrics: b.reg,
+	})
+	b.rules.Sync(ctx)
+	b.follower = newFollower(b.log, b.rules.Catalog().Config)
+	return nil
+}
+
+// adminAPI makes what is served below /v1.
+func (b *bridgeProcess) adminAPI(wants func(string) bool) (http.Handler, error) {
+	begun := time.Now()
+	s, err := admin.New(admin.Config{
+		Rules: b.rules, Settings: b.cfg.Admin, Schemes: schemeList(), Pauses: pauses{dispatch.NewPauses(b.link.client)},
+		Status: func(ctx context.Context) adminapi.Status {
+			status := adminapi.Status{Version: versionText(), Started: begun.UTC()}
+			status.Problems, status.Ready = judge(ctx, b.checks(wants))
+			for _, part := range parts {
+				if wants(part) || part == "admin" {
+					status.Parts = append(status.Parts, part)
+				}
+			}
+			return status
+		},
+		Logger: b.log, Metrics: b.reg,
+	})
+	if errors.Is(err, admin.ErrNoToken) {
+		return nil, &usageError{err: err, hint: "set QUEENBRIDGE_ADMIN_TOKEN, or --admin-addr 127.0.0.1:8081"}
+	}
+	return s, err
+}
+
+// schemeList are the presets in the words of the API.
+func schemeList() []adminapi.Scheme {
+	var all []adminapi.Scheme
+	for _, preset := range signing.Presets() {
+		all = append(all, adminapi.Scheme(viewOf(preset)))
+	}
+	return all
+}
+
+// pauses are the dispatcher's, in the words of the API.
+type pauses struct{ stored dispatch.Pauses }
+
+var _ admin.Pauses = pauses{}
+
+func (p pauses) Pause(ctx context.Context, r bridge.Resource, why adminapi.Pause) error {
+	info := dispatch.PauseInfo{Reason: why.Reason, By: why.By}
+	switch r.Kind {
+	case bridge.KindRoute:
+		return p.stored.PauseRoute(ctx, r.Name, info)
+	case bridge.KindTarget:
+		return p.stored.PauseTarget(ctx, r.Name, info)
+	}
+	return fmt.Errorf("pause %s: only routes and targets are", r)
+}
+
+func (p pauses) Resume(ctx context.Context, r bridge.Resource) error {
+	switch r.Kind {
+	case bridge.KindRoute:
+		return p.stored.ResumeRoute(ctx, r.Name)
+	case bridge.KindTarget:
+		return p.stored.ResumeTarget(ctx, r.Name)
+	}
+	return fmt.Errorf("resume %s: only routes and targets are paused", r)
+}
+
+func (p pauses) Paused(ctx context.Context) (map[bridge.Resource]adminapi.Pause, error) {
+	stored, err := p.stored.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := map[bridge.Resource]adminapi.Pause{}
+	for name, info := range stored.Routes {
+		all[bridge.Resource{Kind: bridge.KindRoute, Name: name}] = adminapi.Pause(info)
+	}
+	for name, info := range stored.Targets {
+		all[bridge.Resource{Kind: bridge.KindTarget, Name: name}] = adminapi.Pause(info)
+	}
+	return all, nil
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/adminapi"
+)
+
+// These tests change rules, which every process on one Queen shares: each has
+// an embedded broker of its own, also where others run on a real Queen.
+
+const apiToken = "a-token-of-the-admin-api"
+
+// apiEnv are an admin token and the key that seals literal secrets.
+var apiEnv = []string{
+	"QUEENBRIDGE_ADMIN_TOKEN=" + apiToken,
+	"QUEENBRIDGE_ENCRYPTION_KEY=AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=",
+}
+
+// startAPI starts a bridge whose Queen is as this line of YAML says.
+func (w *world) startAPI(queen, more string, args ...string) *process {
+	w.t.Helper()
+	path := filepath.Join(w.t.TempDir(), "bridge.yaml")
+	whole := queen + "\ningress: {addr: \"127.0.0.1:0\"}\nadmin: {addr: \"127.0.0.1:0\"}\n" + more
+	if err := os.WriteFile(path, []byte(whole), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	p := launch(w.t, apiEnv, append([]string{"serve", "--config", path}, args...)...)
+	p.admin = p.url("admin listening")
+	if strings.Contains(queen, "embedded") {
+		p.queen = p.url("embedded broker listening")
+	}
+	if len(args) == 0 {
+		p.ingress = p.url("ingress listening")
+	}
+	return p
+}
+
+func (w *world) embedded() string {
+	return fmt.Sprintf("queen: {embedded: %q, embedded_addr: \"127.0.0.1:0\"}", w.data)
+}
+
+func (p *process) api() *adminapi.Client {
+	p.t.Helper()
+	c, err := adminapi.NewClient(adminapi.Config{Endpoint: p.admin, Token: apiToken})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return c
+}
+
+func (p *process) put(kind bridge.Kind, name, doc string) adminapi.Resource {
+	p.t.Helper()
+	r, err := p.api().Put(p.t.Context(), kind, name, json.RawMessage(doc), adminapi.WriteOptions{})
+	if err != nil {
+		p.t.Fatalf("Put(%s/%s): %v", kind, name, err)
+	}
+	return r
+}
+
+// putPath makes a source, a target and a route between them.
+func (p *process) putPath(name, url string) {
+	p.t.Helper()
+	p.put(bridge.KindTarget, name, fmt.Sprintf(`{"http":{"url":%q}}`, url))
+	p.put(bridge.KindSource, name, fmt.Sprintf(`{"scheme":"github","secrets":[%q]}`, hexSecret))
+	p.put(bridge.KindRoute, name, fmt.Sprintf(`{"queue":%q,"target":%q}`, name, name))
+}
+
+func (p *process) webhook(name, id string) int {
+	return p.githubAs(hexSecret, "/in/"+name, id)
+}
+
+func TestRulesOfTheAPICarryWebhooksAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, second := newTarget(t, always(200)), newTarget(t, always(200))
+	p := w.startAPI(w.embedded(), "")
+	p.putPath("made", first.URL)
+	if status := p.webhook("made", "one"); status != http.StatusOK {
+		t.Fatalf("webhook = %d", status)
+	}
+	first.next()
+	p.put(bridge.KindTarget, "made", fmt.Sprintf(`{"http":{"url":%q}}`, second.URL))
+	if status := p.webhook("made", "two"); status != http.StatusOK {
+		t.Fatalf("webhook = %d", status)
+	}
+	second.next()
+
+	if gone, err := p.api().Delete(t.Context(), bridge.KindRoute, "made", ""); err != nil || gone {
+		t.Fatalf("Delete of the route = %t, %v, want it to drain", gone, err)
+	}
+	p.logged("route drains: it takes no new events", "made")
+	if status := p.webhook("made", "three"); status != http.StatusOK {
+		t.Fatalf("webhook = %d", status)
+	}
+	if gone, err := p.api().Delete(t.Context(), bridge.KindSource, "made", ""); err != nil || !gone {
+		t.Fatalf("Delete of the source = %t, %v", gone, err)
+	}
+	if status := p.webhook("made", "four"); status != http.StatusNotFound {
+		t.Errorf("webhook of a deleted source = %d", status)
+	}
+	if n := len(first.calls) + len(second.calls); n != 0 {
+		t.Errorf("%d calls after the route was deleted", n)
+	}
+	if strings.Contains(p.log(), hexSecret) {
+		t.Error("the log holds a secret")
+	}
+	if code := p.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestRulesSurviveARestart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := newTarget(t, always(200))
+	p := w.startAPI(w.embedded(), "")
+	p.putPath("kept", f.URL)
+	p.kill()
+	p = w.startAPI(w.embedded(), "")
+	if status := p.webhook("kept", "one"); status != http.StatusOK {
+		t.Fatalf("webhook = %d, want the source there from the first request on", status)
+	}
+	f.next()
+}
+
+func TestReplicasAgreeWithinThreeSeconds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := newTarget(t, always(200))
+	one := w.startAPI(w.embedded(), "", "--only", "admin")
+	two := w.startAPI(fmt.Sprintf("queen: {urls: [%q]}", one.queen), "")
+	two.awaitReady()
+	one.putPath("shared", f.URL)
+	within(t, 3*time.Second, "the other replica serves the source", func() (bool, string) {
+		status := two.webhook("shared", "one")
+		return status == http.StatusOK, fmt.Sprint(status)
+	})
+	f.next()
+	if r, err := two.api().Read(t.Context(), bridge.KindRoute, "shared"); err != nil || r.Meta.State != adminapi.StateActive {
+		t.Errorf("Read = %+v, %v", r.Meta, err)
+	}
+	status, err := two.api().Status(t.Context())
+	if err != nil || !status.Ready || status.Rules.Counts["routes"] != 1 {
+		t.Errorf("Status = %+v, %v", status, err)
+	}
+}
+
+// TestUnknownSourceIsNotGoneWhileRulesAreUnknown: a provider that is told 404
+// may never come again.
+func TestUnknownSourceIsNotGoneWhileRulesAreUnknown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.startAPI(fmt.Sprintf("queen: {urls: [%q]}", "http://"+unusedAddr(t)), "sources: [{name: file, scheme: none, dedup: strict}]\n")
+	if status := p.webhook("made", "one"); status != http.StatusServiceUnavailable {
+		t.Errorf("webhook of an unknown source = %d, want 503", status)
+	}
+	if _, body := get(t, p.admin+"/readyz"); !strings.Contains(body, "rules: the stored ones are not read yet") {
+		t.Errorf("readyz = %q", body)
+	}
+	if r, err := p.api().Read(t.Context(), bridge.KindSource, "file"); err != nil || r.Meta.ManagedBy != adminapi.OwnerFile {
+		t.Errorf("Read = %+v, %v, want the file's source", r.Meta, err)
+	}
+}
