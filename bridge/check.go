@@ -115,7 +115,7 @@ func (c checklist) queueName(field, name string) {
 // foreignQueue also refuses the names the bridge keeps for itself.
 func (c checklist) foreignQueue(field, name string) {
 	c.queueName(field, name)
-	for _, own := range []string{RetryNamespace + ".", DeadNamespace + ".", LargeQueue(""), AwakeQueue} {
+	for _, own := range []string{RetryNamespace + ".", DeadNamespace + ".", LargeNamespace + ".", AwakeQueue} {
 		c.when(strings.HasPrefix(name, own), field, "must not begin with %s: such queues are the bridge's own", own)
 	}
 }

@@ -34,8 +34,11 @@ type Delivery struct {
 	FirstFailed time.Time // zero: never failed
 	LastFailed  time.Time
 	Last        Failure
-	// Payload is the payload as it was pushed to the source queue.
+	// Payload is the payload as it was pushed to the source queue. Nil where
+	// only its Claim is at hand.
 	Payload []byte
+	// Claim stands in the envelope instead of Payload where it is set.
+	Claim *Claim
 	// Dead is set in dead envelopes.
 	Dead *DeadReason
 }

@@ -123,6 +123,7 @@ func TestManagedQueues(t *testing.T) {
 		{Name: "extra.x", Namespace: "extra", Task: "x", Lease: time.Minute, RetryLimit: limit, DedupWindow: time.Hour, Retention: week, CompletedRetention: week},
 		{Name: "queenbridge-retry.ci", Namespace: "queenbridge-retry", Task: "ci", Lease: time.Minute, RetryLimit: limit, DedupWindow: 6 * time.Hour, CompletedRetention: 6 * time.Hour},
 		{Name: "queenbridge-dead.ci", Namespace: "queenbridge-dead", Task: "ci", Lease: time.Minute, RetryLimit: limit, DedupWindow: 720 * time.Hour, CompletedRetention: 720 * time.Hour},
+		{Name: "queenbridge-large.ci", Namespace: "queenbridge-large", Task: "ci", Lease: time.Minute, RetryLimit: limit, DedupWindow: 6 * time.Hour, Retention: 744 * time.Hour},
 	}
 	if diff := cmp.Diff(want, c.ManagedQueues()); diff != "" {
 		t.Errorf("ManagedQueues (-want +got):\n%s", diff)

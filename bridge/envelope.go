@@ -22,6 +22,9 @@ func NewDelivery(route string, o Origin, payload []byte) Delivery {
 // everything else is empty (config.md). A payload of ours that cannot be read
 // is an error: a dead letter of class undecodable.
 func (d Delivery) Event() (Event, error) {
+	if d.Payload == nil && d.Claim != nil {
+		return Event{}, errors.New("its payload is not read back")
+	}
 	e, ours, err := DecodeEvent(d.Payload)
 	if err != nil || ours {
 		return e, err
@@ -38,10 +41,14 @@ func (d Delivery) Event() (Event, error) {
 // letter where Dead is set: one JSON object with "queenbridge":1 first
 // (design.md, "The event in the queue"). Payload is kept byte for byte, as a
 // JSON string where it is valid UTF-8 without NUL, else in base64, so no
-// re-encoding by a broker reaches it. In other texts what cannot be stored
-// becomes U+FFFD.
+// re-encoding by a broker reaches it; or a Claim stands for it. In other texts
+// what cannot be stored becomes U+FFFD.
 func (d Delivery) AppendEnvelope(dst []byte) []byte {
-	dst = slices.Grow(dst, 512+len(d.Payload)+len(d.Payload)/4)
+	room := 640
+	if d.Claim == nil {
+		room += len(d.Payload) + len(d.Payload)/4
+	}
+	dst = slices.Grow(dst, room)
 	dst = append(dst, `{"queenbridge":1,"retry":{"route":`...)
 	dst = appendText(dst, d.Route)
 	dst = append(dst, `,"origin":`...)
@@ -62,6 +69,9 @@ func (d Delivery) AppendEnvelope(dst []byte) []byte {
 	if d.Dead != nil {
 		dst = append(dst, `,"dead":`...)
 		dst = d.Dead.appendJSON(dst)
+	}
+	if d.Claim != nil {
+		return append(d.Claim.appendJSON(dst), '}')
 	}
 	dst = appendBytes(dst, "payload", d.Payload)
 	return append(dst, '}')
@@ -143,6 +153,7 @@ type wireEnvelope struct {
 		Last        Failure   `json:"last"`
 	} `json:"retry"`
 	Dead          *DeadReason `json:"dead"`
+	Large         *Claim      `json:"large"`
 	Payload       textBytes   `json:"payload"`
 	PayloadBase64 []byte      `json:"payload_base64"`
 }
@@ -161,10 +172,12 @@ func (w wireEnvelope) delivery() (Delivery, error) {
 		return Delivery{}, errors.New("it has no route or no lineage")
 	case w.Retry.Hop < 0 || w.Retry.Attempt < 0:
 		return Delivery{}, errors.New("hop and attempt must be 0 or more")
-	case w.Payload == nil && w.PayloadBase64 == nil:
+	case w.Payload == nil && w.PayloadBase64 == nil && w.Large == nil:
 		return Delivery{}, errors.New("it has no payload")
-	case w.Payload != nil && w.PayloadBase64 != nil:
-		return Delivery{}, errors.New("it has both payload and payload_base64")
+	case w.Payload != nil && w.PayloadBase64 != nil, w.Large != nil && (w.Payload != nil || w.PayloadBase64 != nil):
+		return Delivery{}, errors.New("it has more than one of payload, payload_base64 and large")
+	case w.Large != nil && w.Large.Size < 0:
+		return Delivery{}, errors.New("the size of its payload must be 0 or more")
 	}
 	body := []byte(w.Payload)
 	if w.PayloadBase64 != nil {
@@ -176,6 +189,6 @@ func (w wireEnvelope) delivery() (Delivery, error) {
 		Route: w.Retry.Route, Origin: origin, Lineage: w.Retry.Lineage,
 		Hop: w.Retry.Hop, Attempt: w.Retry.Attempt,
 		FirstFailed: w.Retry.FirstFailed.UTC(), LastFailed: w.Retry.LastFailed.UTC(),
-		Last: w.Retry.Last, Payload: body, Dead: w.Dead,
+		Last: w.Retry.Last, Payload: body, Claim: w.Large, Dead: w.Dead,
 	}, nil
 }

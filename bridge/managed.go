@@ -37,7 +37,7 @@ type ManagedQueue struct {
 
 // ManagedQueues are the queues the bridge configures at start: those its
 // sources feed and those listed under queues, in that order, then each route's
-// retry and dead queue. A queue that only a route reads belongs to somebody
+// retry, dead and large queue. A queue that only a route reads belongs to somebody
 // else and is left alone.
 func (c Config) ManagedQueues() []ManagedQueue {
 	var all []ManagedQueue
@@ -55,7 +55,7 @@ func (c Config) ManagedQueues() []ManagedQueue {
 		add(q.Name)
 	}
 	for _, r := range c.Routes {
-		all = append(all, r.retryQueue(), r.deadQueue())
+		all = append(all, r.retryQueue(), r.deadQueue(), r.largeQueue())
 	}
 	return all
 }
@@ -128,5 +128,14 @@ func (r Route) deadQueue() ManagedQueue {
 		Name: DeadQueue(r.Name), Namespace: DeadNamespace, Task: r.Name,
 		Lease: time.Minute, RetryLimit: managedRetryLimit,
 		DedupWindow: DeadAckHorizon, CompletedRetention: DeadAckHorizon,
+	}
+}
+
+// largeQueue ends by age alone: nobody consumes it.
+func (r Route) largeQueue() ManagedQueue {
+	return ManagedQueue{
+		Name: LargeQueue(r.Name), Namespace: LargeNamespace, Task: r.Name,
+		Lease: time.Minute, RetryLimit: managedRetryLimit,
+		DedupWindow: AckHorizon, Retention: r.Retry.MaxAge + LargeGrace,
 	}
 }

@@ -20,6 +20,7 @@ const KVNamespace = "queenbridge"
 const (
 	RetryLanes = 64
 	DeadLanes  = 16
+	LargeLanes = 16
 )
 
 // AckHorizon is how long the retry queue keeps transaction ids: dedup window
@@ -27,15 +28,20 @@ const (
 // after its push, pending or not (measured 1.3.0).
 const AckHorizon = 6 * time.Hour
 
+// LargeGrace is how long the large queue keeps a payload beyond the max_age of
+// its route: a retry that was delayed by an outage or a pause still finds it.
+const LargeGrace = 30 * 24 * time.Hour
+
 // DeadAckHorizon is AckHorizon of the dead queue.
 const DeadAckHorizon = 30 * 24 * time.Hour
 
-// Namespaces of the retry and dead queues; the task is the route. Queen
+// Namespaces of the retry, dead and large queues; the task is the route. Queen
 // derives both from the first two dotted parts of a name, so a discovery pop
 // of (RetryNamespace, route) yields one route's retries.
 const (
 	RetryNamespace = "queenbridge-retry"
 	DeadNamespace  = "queenbridge-dead"
+	LargeNamespace = "queenbridge-large"
 )
 
 // RetryQueue is the queue a route's retries fire into.
@@ -55,7 +61,7 @@ func RouteOfQueue(queue string) (route string, ok bool) {
 }
 
 // LargeQueue keeps the payloads of a route's claim checks.
-func LargeQueue(route string) string { return "queenbridge-large." + route }
+func LargeQueue(route string) string { return LargeNamespace + "." + route }
 
 // AwakeQueue holds the one far timer that keeps Queen's sweeper awake
 // (1.x before 1.5.2 fires up to 28 s late on an idle broker: measured 1.3.0).
@@ -95,6 +101,9 @@ func RetryLane(lineage string) string { return lane(lineage, RetryLanes) }
 
 // DeadLane is the partition of a lineage in the dead queue.
 func DeadLane(lineage string) string { return lane(lineage, DeadLanes) }
+
+// LargeLane is the partition of a lineage in the large queue.
+func LargeLane(lineage string) string { return lane(lineage, LargeLanes) }
 
 func lane(key string, lanes int) string {
 	return strconv.FormatUint(laneNumber(key, lanes), 10)

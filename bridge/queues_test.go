@@ -27,6 +27,7 @@ func TestNamesNeverChange(t *testing.T) {
 		{"SourceLane of none", bridge.SourceLane("github", "github:abc", 0), "github.0"},
 		{"RetryLane", bridge.RetryLane(lineage), "8"},
 		{"DeadLane", bridge.DeadLane(lineage), "8"},
+		{"LargeLane", bridge.LargeLane(lineage), "8"},
 		{"Lineage", lineage, "bb0f91403412fc29264881a16a6c6d42"},
 		{"BatchID", bridge.BatchID([]string{"dlv_a", "dlv_b"}), "bat_nbq6b3o5akthstzcenv5gpgyxmgv3hrt"},
 		{"DeliveryID", bridge.DeliveryID("ci", origin), "dlv_5b4uy2tylmpmmpvsdvqd7haitmnnubzf"},

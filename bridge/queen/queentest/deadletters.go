@@ -3,6 +3,7 @@ package queentest
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge/queen"
@@ -16,6 +17,7 @@ func deadLetterCases() []testCase {
 		{name: "DeadLetters/DeleteByAddress", rule: "queen-contract.md §7.3", run: deadDelete},
 		{name: "DeadLetters/ReplayIsSeenByEveryGroup", rule: "queen-contract.md §7.2", run: deadReplay},
 		{name: "Messages/ByAddress", rule: "queen-contract.md §7.4", run: messageByAddress},
+		{name: "Messages/LargeTextIsReadBack", rule: "queen-contract.md §7.4 (measured)", run: messageReadBack},
 	}
 }
 
@@ -122,4 +124,35 @@ func messageByAddress(k *kit) {
 	k.ack(p, completed, completed)
 	k.has("message", k.object(k.send("GET", path+"/b", nil), 200), obj{"transactionId": "b", "status": "completed"})
 	k.has("unknown", k.object(k.send("GET", path+"/none", nil), 404), obj{"error": "Message not found"})
+}
+
+// messageReadBack: what the bridge keeps as a JSON string comes back byte for
+// byte, consumed or not, by the id of its partition.
+func messageReadBack(k *kit) {
+	queue, text := k.queue(), strings.Repeat("{\"a\":\"\\u0000 é\\n\"}\n", 100_000)
+	payload, err := json.Marshal(text)
+	k.must(err)
+	for range 2 {
+		v, err := k.client.Push(k.Context(), []queen.Item{{Queue: queue, Partition: "7", TransactionID: "a/1", Payload: payload}})
+		k.must(err)
+		if v[0].Status != queen.PushQueued && v[0].Status != queen.PushDuplicate {
+			k.Fatalf("push: %+v", v)
+		}
+	}
+	partitions, err := k.client.Partitions(k.Context(), queue)
+	k.must(err)
+	k.complete(k.pop(queue))
+	m, err := k.client.Message(k.Context(), partitions["7"], "a/1")
+	k.must(err)
+	var got string
+	k.must(json.Unmarshal(m.Data, &got))
+	if got != text || m.Queue != queue || m.Partition != "7" || m.Status != "completed" {
+		k.Errorf("%d bytes of %s/%s, %s; want %d", len(got), m.Queue, m.Partition, m.Status, len(text))
+	}
+	if _, err := k.client.Message(k.Context(), partitions["7"], "none"); !errors.Is(err, queen.ErrNotFound) {
+		k.Errorf("an unknown id: %v", err)
+	}
+	if _, err := k.client.Partitions(k.Context(), unique("none")); !errors.Is(err, queen.ErrNotFound) {
+		k.Errorf("an unknown queue: %v", err)
+	}
 }
