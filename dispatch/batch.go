@@ -51,6 +51,7 @@ type part struct {
 	items []*item
 
 	mu       sync.Mutex
+	claimed  int64 // bytes its payloads take once they are read back
 	waiting  int
 	running  int
 	begun    time.Time // the first call
@@ -123,9 +124,12 @@ func (r *route) newPart(messages []queen.Message, queue string, l *lease) *part 
 				seen = make(map[string]bool)
 			}
 			seen[key] = true
-			if it.state == waiting && r.policy.UsedUp(it.d) {
+			if it.state == waiting && it.d.Claim == nil && r.policy.UsedUp(it.d) {
 				it.state, it.out = decided, exhausted(it.d)
 			}
+		}
+		if it.state == waiting && !p.admit(it) {
+			it.state, it.reason = unstarted, errCrowded
 		}
 		if it.state == waiting {
 			p.waiting++
@@ -190,6 +194,9 @@ func (p *part) call(it *item) {
 			}})
 		}
 	}()
+	if !p.readBack(it) {
+		return
+	}
 	event, err := it.d.Event()
 	if err != nil {
 		p.ended(it, undecodable(err))
@@ -376,7 +383,7 @@ func (p *part) finish(now time.Time) {
 // untouched says that nothing of the part was started or decided.
 func (p *part) untouched() bool {
 	for _, it := range p.items {
-		if it.state != unstarted {
+		if it.state != unstarted || errors.Is(it.reason, errCrowded) {
 			return false
 		}
 	}
@@ -400,6 +407,7 @@ func (p *part) close(result) {
 	if p.answered != nil {
 		close(p.answered)
 	}
+	p.r.d.claimed.Add(-p.claimed)
 	p.lease.done()
 	p.r.popped(-len(p.items))
 }

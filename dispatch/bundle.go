@@ -126,6 +126,10 @@ func (b *bundler) settle(ctx context.Context, unit []*settlement, stuck func()) 
 		b.halves(ctx, unit[0], stuck) // Queen would refuse it (64 MiB, in base64)
 		return
 	}
+	if !b.storeClaims(ctx, unit) {
+		endAll(unit, result{verdict: abandoned})
+		return
+	}
 	var tx queen.Transaction
 	owners := assemble(unit, &tx)
 	commit, err := b.commit(ctx, tx, unit, stuck)

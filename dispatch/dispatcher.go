@@ -28,6 +28,8 @@ type Queen interface {
 	KV(ctx context.Context, ops []queen.KVOp) ([]queen.KVResult, error)
 	Schedule(ctx context.Context, timers []queen.Timer) ([]queen.TimerStatus, error)
 	CancelTimer(ctx context.Context, queue, key string) (queen.TimerStatus, error)
+	Message(ctx context.Context, partitionID, txn string) (queen.StoredMessage, error)
+	Partitions(ctx context.Context, queue string) (map[string]string, error)
 	Inspector
 }
 
@@ -87,6 +89,7 @@ type Dispatcher struct {
 	testing     chan struct{} // holds a token for each test-fire under way
 	stopped     atomic.Bool
 	started     atomic.Bool
+	claimed     atomic.Int64 // bytes of large payloads that are read back
 
 	since time.Time // of Run
 

@@ -31,9 +31,14 @@ func (r *route) addAgain(e *entry, d bridge.Delivery, nonce string) {
 	next := d
 	next.Hop, next.Attempt, next.FirstFailed = d.Hop+1, 0, time.Time{}
 	e.was, e.d = &d, &next
+	payload, ok := e.travel(&next)
+	if !ok {
+		r.leaveBehind(e, d, "it is too large to begin anew", nonce)
+		return
+	}
 	e.push = &queen.Item{
 		Queue: r.retryQueue, Partition: bridge.RetryLane(d.Lineage),
-		TransactionID: bridge.SettleTxn(d.Lineage, next.Hop, nonce), Payload: next.AppendEnvelope(nil),
+		TransactionID: bridge.SettleTxn(d.Lineage, next.Hop, nonce), Payload: payload,
 	}
 }
 

@@ -20,6 +20,7 @@ type metrics struct {
 	retries  *prometheus.CounterVec   // route
 	dead     *prometheus.CounterVec   // route, class
 	replies  *prometheus.CounterVec   // route
+	claims   *prometheus.CounterVec   // route
 	lost     *prometheus.CounterVec   // route
 	unknown  *prometheus.CounterVec   // route
 	popped   *prometheus.CounterVec   // route
@@ -45,6 +46,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		retries:  counter("retries_scheduled_total", "Retries and holds scheduled, as committed.", "route"),
 		dead:     counter("dead_letters_total", "Deliveries that ended as dead letters, as committed.", "route", "class"),
 		replies:  counter("replies_total", "Answers pushed to a reply queue.", "route"),
+		claims:   counter("claims_total", "Payloads too large to travel with a retry, as stored.", "route"),
 		lost:     counter("leases_lost_total", "Partitions whose lease was lost before they were settled.", "route"),
 		unknown:  counter("unknown_outcomes_total", "Calls that may have run although they failed: timeouts and cut connections.", "route"),
 		popped:   counter("popped_total", "Messages popped.", "route"),
@@ -81,7 +83,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		return nil
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.replies, m.lost, m.unknown, m.popped, m.filtered, m.paused, m.orphans, m.settles, m.resends, m.opened, m.alerts} {
+	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.replies, m.claims, m.lost, m.unknown, m.popped, m.filtered, m.paused, m.orphans, m.settles, m.resends, m.opened, m.alerts} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -90,6 +90,9 @@ func (b *bundler) ridersAlone(ctx context.Context, s *settlement, entries []entr
 			slog.String(keyRoute, s.r.cfg.Name), slog.Any(keyError, err))
 		return err
 	}
+	if !b.d.storeClaims(ctx, piece) {
+		return context.Cause(ctx)
+	}
 	return b.ridersAlone(ctx, s, entries, stuck)
 }
 

@@ -317,11 +317,7 @@ func (o *ordered) commit(dead *item, c *count) bool {
 	s := o.plan(dead, c, time.Now())
 	answer := make(chan result, 1)
 	s.done = func(res result) { answer <- res }
-	if s.riders() {
-		o.r.d.bundler.submit(s)
-	} else {
-		o.r.d.acker.submit(s)
-	}
+	o.r.d.submit(s)
 	res := <-answer
 	o.last = time.Now()
 	switch res.verdict {

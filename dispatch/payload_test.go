@@ -2,12 +2,10 @@ package dispatch_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
-	"github.com/queenbridge/queenbridge/bridge/queen"
 )
 
 func TestAnyJSONIsDelivered(t *testing.T) {
@@ -89,28 +87,4 @@ func TestPayloadThatIsNotJSONIsADeadLetter(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestRetryTooLargeForATimerIsADeadLetter(t *testing.T) {
-	t.Parallel()
-	inBubble(t, nil, func(k *kit) {
-		r := testRoute("r", "q")
-		k.fn.statuses(500)
-		p := k.start(nil, r)
-		payload := `{"a":"` + strings.Repeat("x", 1<<20) + `"}`
-		_, err := k.client.Push(k.Context(), []queen.Item{{Queue: "q", Partition: "p", TransactionID: "large", Payload: []byte(payload)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		k.wait(time.Minute)
-		graves := k.graves("r")
-		if len(graves) != 1 || graves[0].reason.Class != bridge.FailureTooLarge || string(graves[0].Payload) != payload {
-			t.Fatalf("%d dead letters", len(graves))
-		}
-		if !strings.Contains(graves[0].reason.Error, "1 MiB") || !strings.Contains(graves[0].reason.Error, "answered 500") {
-			t.Errorf("reason = %+v", graves[0].reason)
-		}
-		k.settledAll(r)
-		p.stop()
-	})
 }

@@ -22,6 +22,7 @@ type route struct {
 	filter     *filter.Filter // nil: every event is wanted
 	claim      *claim
 	memo       *memo
+	large      *large
 	log        *slog.Logger
 	m          routeMetrics
 	status     status
@@ -60,7 +61,7 @@ func (d *Dispatcher) newRoute(cfg bridge.Route, t *target) (*route, error) {
 		return nil, err
 	}
 	r := &route{
-		d: d, cfg: cfg, group: groupOf(cfg), retryQueue: bridge.RetryQueue(cfg.Name), target: t, policy: policy, filter: wanted, memo: newMemo(),
+		d: d, cfg: cfg, group: groupOf(cfg), retryQueue: bridge.RetryQueue(cfg.Name), target: t, policy: policy, filter: wanted, memo: newMemo(), large: &large{queen: d.queen},
 		log: d.log.With(slog.String(keyRoute, cfg.Name), slog.String(keyTarget, cfg.Target)),
 	}
 	r.source.feed, r.retries.feed, r.dead.feed = r.sourceFeed(), r.retryFeed(), r.deadFeed()

@@ -60,6 +60,7 @@ type entry struct {
 	timer     *queen.Timer // of the retry
 	push      *queen.Item  // the dead letter, or the delivery begun anew
 	reply     *queen.Item
+	claim     *queen.Item // the payload, stored before the settle
 	// was is the delivery that the riders continue or end; nil without one. d
 	// is what became of it: set with timer or push.
 	was, d   *bridge.Delivery
@@ -121,14 +122,7 @@ func (p *part) settle(now time.Time) {
 	}
 	s := p.plan(now, rand.Text())
 	s.done = p.close
-	switch {
-	case !s.riders():
-		p.r.d.acker.submit(s)
-	case s.repeats():
-		p.r.d.bundler.submitTwoSteps(s)
-	default:
-		p.r.d.bundler.submit(s)
-	}
+	p.r.d.submit(s)
 }
 
 // repeats says that an id stands twice in the batch (dedup off, or its window
@@ -160,6 +154,7 @@ func (p *part) plan(now time.Time, nonce string) *settlement {
 		p.r.addRider(e, it, now, nonce)
 		s.bytes += e.size()
 	}
+	s.fit()
 	return s
 }
 
@@ -222,6 +217,9 @@ func (it *item) ended(now time.Time) bridge.Delivery {
 // unstartedDelay: an event nobody called waits as long as its target is held,
 // else it comes again at once.
 func (r *route) unstartedDelay(it *item, now time.Time) time.Duration {
+	if errors.Is(it.reason, errCrowded) {
+		return jitter(2 * time.Second)
+	}
 	if !errors.Is(it.reason, errHeld) {
 		return 0
 	}
@@ -244,17 +242,23 @@ func held(d bridge.Delivery, now time.Time, f bridge.Failure) bridge.Delivery {
 	return d
 }
 
-// addTimer lets a delivery come again after delay. What is too large for a
-// timer becomes a dead letter.
+// addTimer lets a delivery come again after delay. A claim stands for a payload
+// too large for a timer.
 func (r *route) addTimer(e *entry, d bridge.Delivery, delay time.Duration, nonce string) {
 	next := d
 	next.Hop++
-	payload := next.AppendEnvelope(nil)
-	if len(payload) > maxTimerBytes {
-		r.addDead(e, d, tooLarge(d, "its retry is larger than a Queen timer may be (1 MiB)"), nonce)
-		return
-	}
 	e.was, e.d = &d, &next
+	var payload []byte
+	if len(d.Payload) <= maxInline || d.Claim != nil {
+		payload = next.AppendEnvelope(nil)
+	}
+	if payload == nil || len(payload) > maxTimerBytes {
+		if !e.addClaim(&next) {
+			r.leaveBehind(e, d, "it is too large to be kept for a retry", nonce)
+			return
+		}
+		payload = next.AppendEnvelope(nil)
+	}
 	e.timer = &queen.Timer{
 		Queue: r.retryQueue, Key: bridge.TimerKey(d.Lineage, next.Hop), Partition: bridge.RetryLane(d.Lineage),
 		Delay: delay, TransactionID: bridge.SettleTxn(d.Lineage, next.Hop, nonce), Payload: payload,
@@ -282,10 +286,29 @@ func (r *route) addDead(e *entry, d bridge.Delivery, out bridge.Outcome, nonce s
 		Status: out.Failure.Status, Error: out.Failure.Error, Response: out.Response,
 	}
 	e.was, e.d, e.timer = &was, &d, nil
+	payload, ok := e.travel(&d)
+	if !ok {
+		r.leaveBehind(e, was, "it is too large for a dead letter", nonce)
+		return
+	}
 	e.push = &queen.Item{
 		Queue: bridge.DeadQueue(r.cfg.Name), Partition: bridge.DeadLane(d.Lineage),
-		TransactionID: bridge.SettleTxn(d.Lineage, d.Hop, nonce), Payload: d.AppendEnvelope(nil),
+		TransactionID: bridge.SettleTxn(d.Lineage, d.Hop, nonce), Payload: payload,
 	}
+}
+
+// travel is the envelope of a delivery that is pushed: whole, unless that is
+// more than a settle takes. False: it cannot be stored again at all.
+func (e *entry) travel(d *bridge.Delivery) ([]byte, bool) {
+	*d = whole(*d)
+	payload := d.AppendEnvelope(nil)
+	if len(payload) <= maxRiderBytes {
+		return payload, true
+	}
+	if !e.addClaim(d) {
+		return nil, false
+	}
+	return d.AppendEnvelope(nil), true
 }
 
 // end counts what was done and tells what became of the settlement.
