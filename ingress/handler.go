@@ -200,6 +200,7 @@ func (s *source) notProven(err error) reply {
 	var fetch *signing.FetchError
 	switch {
 	case errors.As(err, &rejection):
+		s.metrics.skewed(rejection.Skew)
 		p := refuse(http.StatusUnauthorized, string(rejection.Reason), rejection.Detail)
 		p.unproven = true
 		if s.refusal != nil {

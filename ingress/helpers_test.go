@@ -77,6 +77,29 @@ func metric(t *testing.T, reg prometheus.Gatherer, name string, labels ...string
 	return sum
 }
 
+// bucket is how many values up to a bound the histograms of a name have seen.
+func bucket(t *testing.T, reg prometheus.Gatherer, name string, bound float64) (n uint64) {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, b := range m.GetHistogram().GetBucket() {
+				if f.GetName() == name && b.GetUpperBound() == bound {
+					n, found = n+b.GetCumulativeCount(), true
+				}
+			}
+		}
+	}
+	if !found {
+		t.Errorf("%s has no bucket up to %g", name, bound)
+	}
+	return n
+}
+
 // callFrom handles one request of a remote address without a network.
 func callFrom(h http.Handler, remote, path, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))

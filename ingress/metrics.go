@@ -44,7 +44,7 @@ func newMetrics(r prometheus.Registerer, inFlight *atomic.Int64) (*metrics, erro
 		events:       counter("events_total", "Events by what Queen said of them.", "source", "verdict"),
 		keyMissing:   counter("key_missing_total", "Events without an id of the provider; the body's hash stands in.", "source"),
 		secrets:      counter("secret_matches_total", "Requests proven, by index of the secret that matched.", "source", "secret"),
-		skew:         histogram("timestamp_skew_seconds", "Receipt minus signed timestamp.", skewBuckets(), "source"),
+		skew:         histogram("timestamp_skew_seconds", "Receipt minus signed timestamp, of good signatures, whether the timestamp was taken or not.", skewBuckets(), "source"),
 		lastVerified: gauge("last_verified_timestamp_seconds", "When the last request was proven.", "source"),
 		inFlight: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: metricPrefix + "in_flight", Help: "Requests being handled."},
@@ -89,9 +89,10 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 // waitBuckets go from 0.25 ms to 8 s, past the default enqueue timeout.
 func waitBuckets() []float64 { return prometheus.ExponentialBuckets(0.00025, 2, 16) }
 
-// skewBuckets surround the usual window of 300 s, both ways.
+// skewBuckets surround the usual window of 300 s, both ways, and tell a clock
+// that is a little off from a time zone and from a backlog of days.
 func skewBuckets() []float64 {
-	return []float64{-300, -60, -10, -1, 0, 1, 5, 10, 30, 60, 120, 300, 600}
+	return []float64{-86400, -3600, -600, -300, -60, -10, -1, 0, 1, 5, 10, 30, 60, 120, 300, 600, 3600, 86400}
 }
 
 // queue books what the buffer of one queue does; its metrics are looked up
@@ -157,11 +158,16 @@ const (
 // proven books a proof.
 func (s *sourceMetrics) proven(p signing.Proof, now time.Time) {
 	s.lastVerified.Set(float64(now.UnixMilli()) / 1000)
-	if p.Skew != 0 {
-		s.skew.Observe(p.Skew.Seconds())
-	}
+	s.skewed(p.Skew)
 	if p.Secret >= 0 && p.Secret < len(s.secrets) {
 		s.secrets[p.Secret].Inc()
+	}
+}
+
+// skewed books how far a signed timestamp was from our clock; 0: there was none.
+func (s *sourceMetrics) skewed(skew time.Duration) {
+	if skew != 0 {
+		s.skew.Observe(skew.Seconds())
 	}
 }
 

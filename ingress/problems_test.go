@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/queenbridge/queenbridge/bridge"
 )
@@ -22,11 +23,14 @@ func signed(secret, id, body string) []string {
 	return []string{"X-Hub-Signature-256", "sha256=" + hmacHex(secret, []byte(body)), "X-GitHub-Delivery", id, "X-GitHub-Event", "push"}
 }
 
-func TestTimestampWindowIsSymmetricAndTheSkewIsLogged(t *testing.T) {
+// "Timestamp outside the tolerance zone": how far the clocks are apart is told,
+// most of all where it is too far.
+func TestTimestampWindowIsSymmetricAndTheSkewIsTold(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1767323045, 0)
 	c := sources(bridge.Source{Name: "st", Scheme: "stripe", Secrets: []bridge.Secret{"s"}})
-	c.Now = func() time.Time { return now }
+	reg := prometheus.NewRegistry()
+	c.Now, c.Metrics = func() time.Time { return now }, reg
 	w := serve(t, c)
 	for i, tc := range []struct {
 		offset int64
@@ -41,6 +45,20 @@ func TestTimestampWindowIsSymmetricAndTheSkewIsLogged(t *testing.T) {
 	}
 	if logs := w.logs.String(); !strings.Contains(logs, "timestamp_outside_window") || !strings.Contains(logs, "301") && !strings.Contains(logs, "5m1s") {
 		t.Errorf("log names no skew:\n%s", logs)
+	}
+	// A bad signature says nothing about clocks.
+	stamp := fmt.Sprint(now.Unix() - 999)
+	if res, _ := w.post(t, "/in/st", "{}", "Stripe-Signature", "t="+stamp+",v1="+hmacHex("x", []byte(stamp+".{}"))); res.StatusCode != 401 {
+		t.Errorf("bad signature: status %d, want 401", res.StatusCode)
+	}
+	const skew = "queenbridge_ingress_timestamp_skew_seconds"
+	for bound, want := range map[float64]uint64{-600: 0, -300: 2, 0: 2, 300: 3, 600: 4, 86400: 4} {
+		if got := bucket(t, reg, skew, bound); got != want {
+			t.Errorf("skews up to %g s: %d, want %d", bound, got, want)
+		}
+	}
+	if got := metric(t, reg, "queenbridge_ingress_rejections_total", "reason", "timestamp_outside_window"); got != 2 {
+		t.Errorf("rejections for the timestamp: %g, want 2", got)
 	}
 }
 

@@ -77,6 +77,9 @@ const (
 type Rejection struct {
 	Reason Reason
 	Detail string
+	// Skew of ReasonTimestampWindow is now minus the signed time at fault, of a
+	// request whose signature is good; 0 of all others.
+	Skew time.Duration
 }
 
 func (r *Rejection) Error() string { return string(r.Reason) + ": " + r.Detail }

@@ -200,7 +200,7 @@ func (rules *httpRules) judge(params []fieldParam, now time.Time) (time.Duration
 			return 0, reject(ReasonMalformedTimestamp, "expires is no time")
 		}
 		if now.Truncate(time.Second).After(expires) {
-			return 0, reject(ReasonTimestampWindow, "the signature expired %s ago", now.Sub(expires).Round(time.Second))
+			return 0, outside(now.Sub(expires), "the signature expired %s ago", now.Sub(expires).Round(time.Second))
 		}
 	}
 	return now.Sub(created), window(created, now, time.Second, rules.tolerance)

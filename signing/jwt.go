@@ -165,14 +165,14 @@ func (rules *tokenRules) judge(claims *document, now time.Time) (time.Duration, 
 	case exp.IsZero() && rules.expires:
 		return 0, reject(ReasonMissingTimestamp, "the token has no end (exp)")
 	case !exp.IsZero() && !now.Add(-tokenLeeway).Before(exp):
-		return 0, reject(ReasonTimestampWindow, "the token ended %s ago", now.Sub(exp).Round(time.Second))
+		return 0, outside(now.Sub(exp), "the token ended %s ago", now.Sub(exp).Round(time.Second))
 	}
 	nbf, rej := claims.date("nbf")
 	if rej != nil {
 		return 0, rej
 	}
 	if !nbf.IsZero() && nbf.After(now.Add(tokenLeeway)) {
-		return 0, reject(ReasonTimestampWindow, "the token begins in %s", nbf.Sub(now).Round(time.Second))
+		return 0, outside(now.Sub(nbf), "the token begins in %s", nbf.Sub(now).Round(time.Second))
 	}
 	iat, rej := claims.date("iat")
 	switch {

@@ -86,7 +86,14 @@ func window(at, now time.Time, grain, tolerance time.Duration) *Rejection {
 		return nil
 	}
 	if skew > 0 {
-		return reject(ReasonTimestampWindow, "signed %s ago, allowed are %s", skew.Round(time.Second), tolerance)
+		return outside(now.Sub(at), "signed %s ago, allowed are %s", skew.Round(time.Second), tolerance)
 	}
-	return reject(ReasonTimestampWindow, "signed %s ahead of our clock, allowed are %s", skew.Abs().Round(time.Second), tolerance)
+	return outside(now.Sub(at), "signed %s ahead of our clock, allowed are %s", skew.Abs().Round(time.Second), tolerance)
+}
+
+// outside is the rejection of a time that is too far from ours.
+func outside(skew time.Duration, format string, args ...any) *Rejection {
+	rej := reject(ReasonTimestampWindow, format, args...)
+	rej.Skew = skew
+	return rej
 }
