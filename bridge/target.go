@@ -38,18 +38,26 @@ type HTTPTarget struct {
 
 // LambdaTarget is an AWS Lambda function.
 type LambdaTarget struct {
-	// Function is required: a name or an ARN.
-	Function  string `json:"function"`
+	// Function is required: a name, a partial ARN or an ARN.
+	Function string `json:"function"`
+	// Qualifier is a version or an alias. Empty means $LATEST.
 	Qualifier string `json:"qualifier"`
 	// Region defaults to the ARN's, then to the AWS environment's.
-	Region     string `json:"region"`
-	Endpoint   string `json:"endpoint"`
+	Region string `json:"region"`
+	// Endpoint is the URL of another Lambda than Amazon's (a VPC endpoint, an
+	// emulator). The target's network profile guards it as any address.
+	Endpoint string `json:"endpoint"`
+	// AssumeRole is the ARN of a role whose credentials make the calls. Empty:
+	// those of the AWS environment.
 	AssumeRole string `json:"assume_role"`
-	// Invoke is request_response (the default) or event.
+	// Invoke is request_response (the default), or event: Lambda queues the
+	// payload itself, and delivered means handed over.
 	Invoke string `json:"invoke"`
 	// Payload is sqs (the default), raw or cloudevents.
 	Payload string `json:"payload"`
-	// Timeout defaults to 60 seconds.
+	// Timeout bounds one attempt. It must exceed the function's own timeout, or
+	// a function that is still running is called again. Defaults to 60
+	// seconds; at most 905, for functions of 900.
 	Timeout time.Duration `json:"timeout"`
 }
 

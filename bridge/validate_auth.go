@@ -67,7 +67,7 @@ func (a Auth) check(k checklist) {
 		k.when((a.TokenFile == "") == (len(a.Command) == 0), "token_file", "auth type oidc needs exactly one of token_file and command")
 		k.when(len(a.Command) > 0 && a.Command[0] == "", "command", "must begin with the program to run")
 	case AuthSigV4:
-		k.when(a.AssumeRole != "" && !strings.HasPrefix(a.AssumeRole, "arn:"), "assume_role", "must be the ARN of a role, got %q", cutText(a.AssumeRole, 100))
+		k.roleARN("assume_role", a.AssumeRole)
 	}
 }
 

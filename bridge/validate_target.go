@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/queenbridge/queenbridge/signing"
 )
@@ -32,9 +31,7 @@ func (t Target) check(k checklist) {
 	if t.HTTP != nil {
 		t.HTTP.check(k.below("http"), t.Auth)
 	}
-	if t.Lambda != nil {
-		t.Lambda.check(k.below("lambda"))
-	}
+	t.checkLambda(k)
 	t.Auth.check(k.below("auth"))
 	t.Signing.check(k.below("signing"))
 	t.TLS.check(k.below("tls"))
@@ -84,17 +81,6 @@ func (a Auth) headerName() string {
 var ownHeaders = []string{
 	"Connection", "Content-Length", "Host", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 	"Queen-Attempt", "Queen-Partition", "Queen-Queue", "Webhook-Id", "Webhook-Signature", "Webhook-Timestamp",
-}
-
-func (l LambdaTarget) check(k checklist) {
-	k.when(l.Function == "", "function", "is required: a name or an ARN")
-	if l.Endpoint != "" {
-		k.webURL("endpoint", l.Endpoint)
-	}
-	k.word("invoke", l.Invoke, invokes)
-	k.word("payload", l.Payload, lambdaPayloads)
-	// A function runs 900 s at most; the call must outlast it (dispatch.md §2.1).
-	k.when(l.Timeout <= 0 || l.Timeout > 905*time.Second, "timeout", "must be above 0s and at most 905s, got %s", FormatDuration(l.Timeout))
 }
 
 func (s TargetSigning) check(k checklist) {

@@ -152,7 +152,7 @@ func (f *functionURL) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.mu.Lock()
-	doc, err := f.emulator.try(event)
+	doc, err := f.emulator.Invoke(event)
 	f.mu.Unlock()
 	var answer struct {
 		StatusCode int

@@ -17,6 +17,7 @@ import (
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
 	"github.com/queenbridge/queenbridge/bridge/queen/devbroker"
+	"github.com/queenbridge/queenbridge/dispatch/lambdatarget/lambdatest"
 )
 
 const (
@@ -194,7 +195,7 @@ func TestSignedWebhooksAreStoredByteForByte(t *testing.T) {
 			}
 		}
 	}
-	if out := e.out.String(); !strings.Contains(out, `"msg":"ready"`) || strings.Contains(out, githubSecret) {
+	if out := e.Log(); !strings.Contains(out, `"msg":"ready"`) || strings.Contains(out, githubSecret) {
 		t.Errorf("the log is not the function's, or shows a secret:\n%s", out)
 	}
 }
@@ -208,7 +209,7 @@ func TestABrokerThatIsAwayIs503InTime(t *testing.T) {
 	defer silent.Close()
 	defer close(release)
 	bootstrap := buildFunction(t, threeSources)
-	for name, url := range map[string]string{"refuses": "http://" + freeAddr(t), "is silent": silent.URL} {
+	for name, url := range map[string]string{"refuses": "http://" + lambdatest.FreeAddr(t), "is silent": silent.URL} {
 		t.Run(name, func(t *testing.T) {
 			e := startEmulator(t, bootstrap, 3, "QUEENBRIDGE_QUEEN_URLS="+url)
 			for _, kind := range []string{"function-url", "load-balancer-multi"} {
@@ -235,5 +236,25 @@ func TestAnEventThatIsNoRequestIsAnErrorOfTheFunction(t *testing.T) {
 	}
 	if doc := e.invoke(webhooks("after")[1].sentAs(t, "http-api")); status(t, doc) != http.StatusOK {
 		t.Errorf("answer %s, want 200", doc)
+	}
+}
+
+// TestSecretsOfAWSAreReadAtTheStart: with the credentials the runtime hands to
+// the function.
+func TestSecretsOfAWSAreReadAtTheStart(t *testing.T) {
+	t.Parallel()
+	secrets := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+		_ = json.NewEncoder(w).Encode(map[string]any{"Parameter": map[string]any{"Value": githubSecret}})
+	}))
+	t.Cleanup(secrets.Close)
+	url, client := serveBroker(t)
+	e := startEmulator(t, buildFunction(t, "sources: [{name: github, scheme: github, secrets: [\"${aws-ssm:/hooks/github}\"]}]\n"), 10,
+		"QUEENBRIDGE_QUEEN_URLS="+url, "AWS_ENDPOINT_URL="+secrets.URL, "AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=key-of-nobody")
+	if doc := e.invoke(webhooks("aws")[0].sentAs(t, "function-url")); status(t, doc) != http.StatusOK {
+		t.Errorf("answer %s, want 200", doc)
+	}
+	if got := events(t, client, "github"); len(got) != 1 || strings.Contains(e.Log(), githubSecret) {
+		t.Errorf("%d events stored; log:\n%s", len(got), e.Log())
 	}
 }

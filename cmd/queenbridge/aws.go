@@ -3,8 +3,12 @@ package main
 import (
 	"context"
 
+	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/aws"
 	"github.com/queenbridge/queenbridge/bridge/configfile"
+	"github.com/queenbridge/queenbridge/dispatch"
+	"github.com/queenbridge/queenbridge/dispatch/httptarget"
+	"github.com/queenbridge/queenbridge/dispatch/lambdatarget"
 )
 
 // loadConfig loads the configuration of a command line. References to AWS are
@@ -20,4 +24,14 @@ func awsReferences(ctx context.Context, session *aws.Session) map[string]configf
 		"aws-secretsmanager": func(name string) (string, error) { return found.SecretsManager(ctx, name) },
 		"aws-ssm":            func(name string) (string, error) { return found.SSM(ctx, name) },
 	}
+}
+
+// newLambdaSender makes the Sender of a Lambda target. Its addresses pass the
+// same guard as those of HTTP targets: an endpoint is a URL like any other.
+func (b *bridgeProcess) newLambdaSender(ctx context.Context, t bridge.Target) (dispatch.Sender, error) {
+	dial, err := httptarget.GuardedDial(t.Network)
+	if err != nil {
+		return nil, err
+	}
+	return lambdatarget.New(ctx, t, lambdatarget.Options{Config: b.aws.Config, Dial: dial, Logger: b.log})
 }

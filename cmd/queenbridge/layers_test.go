@@ -26,8 +26,8 @@ var layers = map[string]string{
 	"dispatch":               "bridge bridge/filter bridge/queen dispatch/format",
 	"dispatch/format":        "bridge",
 	"dispatch/httptarget":    "bridge dispatch signing",
-	"dispatch/lambdatarget":  "bridge dispatch",
-	"dispatch/sendertest":    "bridge dispatch",
+	"dispatch/lambdatarget":  "bridge dispatch", "dispatch/lambdatarget/lambdatest": "",
+	"dispatch/sendertest": "bridge dispatch",
 }
 
 // TestLayers proves that imports go one way.

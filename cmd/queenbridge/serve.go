@@ -66,7 +66,7 @@ func checkOnly(only []string) error {
 type bridgeProcess struct {
 	cfg      bridge.Config
 	log      *slog.Logger
-	aws      *aws.Session // of all that asks AWS; nil: each has its own
+	aws      *aws.Session // of all that asks AWS
 	reg      *prometheus.Registry
 	link     *queenLink
 	conn     *connection
@@ -268,6 +268,9 @@ func (b *bridgeProcess) newDispatcher(r routing, health queen.Health) (*dispatch
 // newSenders makes the Senders of targets; they share their AWS credentials.
 func (b *bridgeProcess) newSenders(ctx context.Context) func(bridge.Target) (dispatch.Sender, error) {
 	return func(t bridge.Target) (dispatch.Sender, error) {
+		if t.Lambda != nil {
+			return b.newLambdaSender(ctx, t)
+		}
 		return httptarget.New(t, httptarget.Options{
 			UserAgent: "queenbridge/" + versionText(), Logger: b.log,
 			SigV4: func(a bridge.Auth) (httptarget.RequestSigner, error) {

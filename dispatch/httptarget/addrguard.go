@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"syscall"
 
@@ -51,6 +52,18 @@ func unmapped(p netip.Prefix) netip.Prefix {
 		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 	}
 	return p
+}
+
+// GuardedDial opens connections as a target's network settings allow, for
+// Senders that do not speak HTTP themselves. Proxy is not used. The function is
+// safe for concurrent use.
+func GuardedDial(n bridge.Network) (func(ctx context.Context, network, address string) (net.Conn, error), error) {
+	n.Proxy = ""
+	made, err := newNetwork(n, nil)
+	if err != nil {
+		return nil, err
+	}
+	return made.dialer.DialContext, nil
 }
 
 // control is a net.Dialer's ControlContext.

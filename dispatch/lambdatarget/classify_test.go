@@ -110,7 +110,7 @@ func TestAThrottleHoldsTheTargetAsLongAsLambdaAsks(t *testing.T) {
 	}
 }
 
-// TestAFailedFunctionIsNoSuccess: Lambda answers 200 for it (user problem:
+// TestAFailedFunctionIsNoSuccess: Lambda answers 200 for it (user-problems:
 // "failed invocations counted as success"). Any value of the header counts.
 func TestAFailedFunctionIsNoSuccess(t *testing.T) {
 	t.Parallel()
@@ -138,7 +138,7 @@ func TestAFailedFunctionIsNoSuccess(t *testing.T) {
 }
 
 // TestOneAttemptIsOneRequest: the SDK by itself makes three of a throttle, a
-// failure of Lambda and a lost connection (user problem: "POST executed twice").
+// failure of Lambda and a lost connection (user-problems: "POST executed twice").
 func TestOneAttemptIsOneRequest(t *testing.T) {
 	t.Parallel()
 	eager := func(ctx context.Context, region, role string) (aws.Config, error) {
@@ -181,7 +181,7 @@ func TestOneAttemptIsOneRequest(t *testing.T) {
 
 // TestALongFunctionRunsOnce: nothing but the attempt's deadline ends a call,
 // not after 60 s as in other SDKs, and not before the longest function's 900 s
-// (user problems: "one invoke ran 8×", "4 runs of a > 1 min function").
+// (user-problems: "one invoke ran 8×", "4 runs of a > 1 min function").
 func TestALongFunctionRunsOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -3,6 +3,7 @@ package lambdatarget_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -147,7 +148,11 @@ func TestSender(t *testing.T) {
 		}
 		f := serveLambda(t, func(ctx context.Context, body []byte) fakeAnswer {
 			a := fn(ctx, body)
-			return fakeAnswer{status: a.Status, body: string(a.Body), drop: a.Drop}
+			out := fakeAnswer{status: a.Status, body: string(a.Body), drop: a.Drop}
+			if a.Cut {
+				out.cutAfter, out.header = len(a.Body), map[string]string{"Content-Length": fmt.Sprint(len(a.Body) + 10)}
+			}
+			return out
 		})
 		return newSender(t, target(f.url, nil))
 	})

@@ -56,6 +56,9 @@ func newTransport(dial func(ctx context.Context, network, address string) (net.C
 // operation, whose context also reaches the requests for credentials.
 func (t *transport) Do(req *http.Request) (*http.Response, error) {
 	c := callOf(req.Context())
+	if req.Body != nil {
+		c.payload = req.Body
+	}
 	resp, err := t.RoundTrip(req.WithContext(c.watch(req.Context())))
 	if err != nil {
 		c.err = err
