@@ -134,6 +134,7 @@ func (a *acker) read(unit []*settlement, verdicts []queen.AckVerdict, err error)
 			if denied {
 				s.r.status.block(err)
 			}
+			s.unsure = s.unsure || !denied
 			again = append(again, s)
 			at += n
 			continue
@@ -147,13 +148,26 @@ func (a *acker) read(unit []*settlement, verdicts []queen.AckVerdict, err error)
 			s.r.memo.add(s.entries)
 			a.refusedAck(s, v.text, forgotten)
 		case ackRefused:
-			a.refusedAck(s, v.text, refused)
+			a.refusedAgain(s, v.text)
 		default:
 			s.end(result{})
 		}
 		at += n
 	}
 	return again
+}
+
+// refusedAgain reads the refusal of an ack: where an earlier one got no answer
+// it most likely arrived, for its repeat is refused like this.
+func (a *acker) refusedAgain(s *settlement, text string) {
+	if !s.unsure {
+		a.refusedAck(s, text, refused)
+		return
+	}
+	s.r.log.LogAttrs(a.d.settling, slog.LevelDebug, "ack refused when sent again: the unanswered one had arrived, or the lease was lost",
+		slog.Int(keyCount, len(s.entries)), slog.String(keyError, text))
+	s.count()
+	s.end(result{verdict: refused})
 }
 
 func (a *acker) refusedAck(s *settlement, text string, v verdict) {

@@ -48,9 +48,10 @@ type settlement struct {
 	// whole says that it acks all that is leased of the partition: the lease
 	// ends with it, and Queen refuses a repeat.
 	whole bool
-	bytes int // of riders
-	done  func(result)
-	told  bool
+	bytes  int  // of riders
+	unsure bool // an earlier send of its acks got no answer
+	done   func(result)
+	told   bool
 }
 
 // entry is one message of a settlement: its ack and its riders, if any.

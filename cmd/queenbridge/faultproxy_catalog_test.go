@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -150,6 +151,21 @@ var corrupted = fault{name: "payload corrupted", mangle: func(b []byte) []byte {
 var anyCall = []fault{
 	slowRequest, slowAnswer, resetBefore, lostReply, brokenReply, halfReply, limited, limitedFor1s, unavailable, proxyDown, badGateway,
 	missing, denied, forbidden, unknownUndone, unknownDone, pool, poolDone, garbage, garbageDone, emptyDone, emptyUndone, objectDone, nullUndone, listDone, binaryDone,
+}
+
+// passing are the faults that pass without an operator and within the time
+// that a test waits.
+func passing() map[class][]fault {
+	catalog := map[class][]fault{}
+	for _, c := range allClasses {
+		for _, f := range anyCall {
+			if !slices.Contains([]string{denied.name, forbidden.name, missing.name}, f.name) {
+				catalog[c] = append(catalog[c], f)
+			}
+		}
+	}
+	catalog[transaction] = append(catalog[transaction], transientRefusal)
+	return catalog
 }
 
 // databaseAway is what a real 1.3.0 answers while its database is away.

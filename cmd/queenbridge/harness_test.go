@@ -38,6 +38,11 @@ func TestMain(m *testing.M) {
 // that instead of the embedded broker (make test-real).
 func realQueen() string { return os.Getenv("QUEEN_REAL_URL") }
 
+// throughFaults lets every test reach its broker through a faultProxy that
+// disturbs a part of all requests (make test-faults): what a test promises
+// holds with a bad network too. It needs QUEEN_REAL_URL, of whatever broker.
+const throughFaults = "QUEENBRIDGE_TEST_FAULTS"
+
 // patient bounds every wait for something that should happen soon.
 const patient = 30 * time.Second
 
@@ -52,6 +57,7 @@ type world struct {
 	id   string // suffix of every name
 	dir  string
 	data string
+	url  string // of a broker that is not embedded, as the bridge reaches it
 }
 
 func newWorld(t *testing.T) *world {
@@ -65,10 +71,30 @@ func (w *world) name(s string) string { return s + "-" + w.id }
 
 // queen is the configuration's queen section.
 func (w *world) queen() string {
-	if url := realQueen(); url != "" {
-		return fmt.Sprintf("queen: {urls: [%q]}\n", url)
+	if w.url == "" {
+		w.url = w.broker()
+	}
+	if w.url != "" {
+		return fmt.Sprintf("queen: {urls: [%q]}\n", w.url)
 	}
 	return fmt.Sprintf("queen: {embedded: %q, embedded_addr: \"127.0.0.1:0\"}\n", w.data)
+}
+
+// broker is the URL of the broker that all tests share, or "": each embeds its
+// own.
+func (w *world) broker() string {
+	w.t.Helper()
+	if os.Getenv(throughFaults) == "" {
+		return realQueen()
+	}
+	if realQueen() == "" {
+		w.t.Fatalf("%s needs a broker: set QUEEN_REAL_URL", throughFaults)
+	}
+	seed := uint64(time.Now().UnixNano())
+	w.t.Logf("faults with seed %d", seed)
+	proxy := newFaultProxy(w.t, realQueen())
+	proxy.randomly(seed, 0.15, passing())
+	return proxy.URL
 }
 
 // process is one running queenbridge.

@@ -176,7 +176,5 @@ func TestAddedRouteBeginsWithItsQueues(t *testing.T) {
 	if _, metrics := get(t, p.admin+"/metrics"); strings.Contains(metrics, label) {
 		t.Error("metrics of the route that went")
 	}
-	if status, body := get(t, p.admin+"/readyz"); status != http.StatusOK {
-		t.Errorf("readyz: %d %s", status, body)
-	}
+	p.awaitReady()
 }
