@@ -81,11 +81,14 @@ queen-real-clean: ## stop that Queen and remove what it left
 	$(REAL) clean
 
 # One package at a time: a test takes the database away from under the broker.
+# The end-to-end tests run twice: as they are, and with a part of all requests
+# to the broker disturbed (delays, resets, lost answers, refusals, garbage).
 test-real: ## run the conformance, Python client and end-to-end tests against a real Queen 1.3.0 (needs cargo and python3)
 	$(REAL) build
 	QUEENBRIDGE_REQUIRE_REAL=1 $(REAL) run sh -ec '\
 	  go test -p 1 -count=1 -timeout 20m -run "Real|Python" ./bridge/queen/queentest/... ./dispatch/...; \
-	  go test -count=1 -parallel $(PARALLEL) -timeout 20m ./cmd/queenbridge/...'
+	  go test -count=1 -parallel $(PARALLEL) -timeout 20m ./cmd/queenbridge/...; \
+	  QUEENBRIDGE_TEST_FAULTS=1 go test -count=1 -parallel $(PARALLEL) -timeout 20m ./cmd/queenbridge/...'
 
 ci: lint verify test examples test-real ## what CI runs
 	$(MAKE) fuzz FUZZTIME=5s

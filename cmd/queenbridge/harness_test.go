@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 func realQueen() string { return os.Getenv("QUEEN_REAL_URL") }
 
 // throughFaults lets every test reach its broker through a faultProxy that
-// disturbs a part of all requests (make test-faults): what a test promises
+// disturbs a part of all requests (make test-real): what a test promises
 // holds with a bad network too. It needs QUEEN_REAL_URL, of whatever broker.
 const throughFaults = "QUEENBRIDGE_TEST_FAULTS"
 

@@ -86,7 +86,7 @@ routes:
 	close(stop)
 	wg.Wait()
 	want := int(sent.Load())
-	eventually(t, "every event at both routes", func() (bool, string) {
+	within(t, leaseOver, "every event at both routes", func() (bool, string) {
 		a, b, c := len(steady.seen()), len(first.seen()), len(second.seen())
 		return a >= want && b+c >= want, fmt.Sprintf("%d sent, %d steady, %d first, %d second", want, a, b, c)
 	})
