@@ -47,7 +47,7 @@ type settlement struct {
 	kv      *queen.KVOp
 	// whole says that it acks all that is leased of the partition: the lease
 	// ends with it, and Queen refuses a repeat.
-	whole bool
+	whole  bool
 	bytes  int  // of riders
 	unsure bool // an earlier send of its acks got no answer
 	done   func(result)
