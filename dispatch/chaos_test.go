@@ -20,8 +20,8 @@ import (
 )
 
 // TestChaos: a function that fails in every way, a broker that loses answers,
-// ends leases early and refuses at random, and processes that die and are
-// stopped, two at a time. Whatever happens: no event is lost, ids are stable,
+// ends leases early and refuses at random, processes that die and are
+// stopped, two at a time, and an operator who pauses and changes the route. Whatever happens: no event is lost, ids are stable,
 // calls are bounded, and ordering partition keeps its order.
 func TestChaos(t *testing.T) {
 	t.Parallel()
@@ -83,11 +83,11 @@ func chaos(t *testing.T, seed uint64, ordering bridge.Ordering) {
 		if old {
 			w.wait(20 * time.Minute)
 		}
-		a, b := w.process(r), w.process(r)
+		a, b, pauses := w.process(r), w.process(r), dispatch.NewPauses(w.client)
 		plan := rand.New(rand.NewPCG(seed, 11))
 		for range 8 {
 			w.wait(time.Duration(5+plan.IntN(60)) * time.Second)
-			switch plan.IntN(4) {
+			switch plan.IntN(7) {
 			case 0:
 				a.kill()
 				a = w.process(r)
@@ -97,9 +97,19 @@ func chaos(t *testing.T, seed uint64, ordering bridge.Ordering) {
 			case 2:
 				b.kill()
 				b = w.process(r)
+			case 3: // a process that just died may be told, too
+				r.Concurrency = 1 + plan.IntN(8)
+				_, _ = a.d.Update([]bridge.Route{r}, []bridge.Target{testTarget("fn")}), b.d.Update([]bridge.Route{r}, []bridge.Target{testTarget("fn")})
+			case 4:
+				_ = pauses.PauseRoute(w.Context(), "r", pauseBy("chaos"))
+			case 5:
+				_ = b.d.PauseTarget(w.Context(), "fn", pauseBy("chaos"))
 			}
 		}
 		w.calm.Store(true)
+		if err := errors.Join(pauses.ResumeRoute(w.Context(), "r"), pauses.ResumeTarget(w.Context(), "fn")); err != nil {
+			w.Fatal(err)
+		}
 		w.wait(6 * time.Hour)
 		w.check(r, ordering, old, partitions, events)
 		a.end()
@@ -155,6 +165,7 @@ func (w *world) pushSurely(queueName, partition, payload string) {
 // anybody any more.
 type chaosProcess struct {
 	w    *world
+	d    *process
 	dead atomic.Bool
 	end  func()
 }
@@ -226,7 +237,7 @@ func (w *world) process(r bridge.Route) *chaosProcess {
 		c.NewSender = func(bridge.Target) (dispatch.Sender, error) { return p, nil }
 		c.StopTimeout = 40 * time.Second
 	}, r)
-	p.end = d.stop
+	p.d, p.end = d, d.stop
 	return p
 }
 

@@ -34,6 +34,18 @@
 // cut off on its way is called again, one larger than 24 MiB becomes a dead
 // letter. The queue is left as it is unless the configuration lists it.
 //
+// # Control
+//
+// Routes and targets are replaced while the dispatcher runs (Update): what did
+// not change is not touched, and a changed or removed route settles all it took
+// before its successor begins. What is paused (Pauses) is kept in Queen's KV:
+// it survives every process, and each follows it within about 3 seconds; until
+// a new process knows what is paused it takes nothing. A target that answers
+// 410 is paused that way, until an operator resumes it. A route that is being
+// deleted (Drain) takes nothing new while its retries and dead letters run on;
+// what a route left behind is listed (Orphans). TestFire tries a route without
+// touching a queue.
+//
 // # Promises
 //
 //   - An event is delivered or in Queen (queue, timer, dead letter) whatever

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -18,7 +19,7 @@ var errLeaseLost = errors.New("the lease is lost")
 
 // errDraining ends the renewals of a source lease while its route is deleted:
 // nothing may settle it once the route is gone.
-var errDraining = errors.New("the route is being deleted")
+var errDraining = fmt.Errorf("the route is being deleted: %w", errLeaseLost)
 
 // Lease lengths asked from Queen (dispatch.md §5). Each is renewed at a third.
 const (
