@@ -71,7 +71,7 @@ func (n Node) differences(path string, other Node) []string {
 	if n.Same(other) {
 		return nil
 	}
-	if n.Kind != NodeMap || other.Kind != NodeMap {
+	if n.Kind != NodeMap && n.Kind != NodeAbsent || other.Kind != NodeMap {
 		return []string{path}
 	}
 	var all []string
@@ -82,6 +82,9 @@ func (n Node) differences(path string, other Node) []string {
 		if _, found := other.lookup(m.Key); !found && m.Value.Kind != NodeAbsent {
 			all = append(all, atKey(path, m.Key))
 		}
+	}
+	if all == nil { // an empty map where there was nothing
+		return []string{path}
 	}
 	return all
 }

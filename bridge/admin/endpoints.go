@@ -45,6 +45,7 @@ var (
 	pageSize     = parameter{"page_size", "At most so many; 100 without it.", map[string]any{"type": "integer", "minimum": 1, "maximum": maxPage}}
 	pageToken    = parameter{"page_token", "next_page_token of the page before.", textSchema}
 	storedToo    = parameter{"stored", "Delete what is stored under a name that the configuration file has, too.", booleanSchema}
+	storedWrite  = parameter{"stored", "Write under a name that the configuration file has, too; it comes into use when the file no longer has it.", booleanSchema}
 	ifMatch      = parameter{"If-Match", "ETags that the resource may have, or *.", map[string]any{"type": "string", "pattern": etagPattern}}
 	ifNoneMatch  = parameter{"If-None-Match", "* writes only what is not there yet.", map[string]any{"type": "string", "const": "*"}}
 )
@@ -77,10 +78,10 @@ func (s *Server) resourceEndpoints(kind bridge.Kind) []endpoint {
 		{method: "GET", path: one, role: bridge.RoleViewer, id: "read_" + word, summary: "Read a " + word,
 			answers: answers, errors: []adminapi.Code{adminapi.CodeNotFound}, serve: s.read},
 		{method: "PUT", path: one, role: bridge.RoleAdmin, id: "put_" + word, summary: "Make a " + word + " what the body says",
-			query: []parameter{validateOnly}, headers: []parameter{ifMatch, ifNoneMatch}, body: kind,
+			query: []parameter{validateOnly, storedWrite}, headers: []parameter{ifMatch, ifNoneMatch}, body: kind,
 			answers: map[int]any{200: kind, 201: kind}, errors: changeErrors, serve: s.put},
 		{method: "PATCH", path: one, role: bridge.RoleAdmin, id: "patch_" + word, summary: "Change fields of a " + word + " (RFC 7396)",
-			query: []parameter{validateOnly}, headers: []parameter{ifMatch}, body: kind, patch: true,
+			query: []parameter{validateOnly, storedWrite}, headers: []parameter{ifMatch}, body: kind, patch: true,
 			answers: answers, errors: append([]adminapi.Code{adminapi.CodeNotFound}, changeErrors...), serve: s.patch},
 		{method: "DELETE", path: one, role: bridge.RoleAdmin, id: "delete_" + word, summary: "Delete a " + word,
 			query: []parameter{storedToo}, headers: []parameter{ifMatch}, answers: map[int]any{202: kind, 204: nil},

@@ -81,6 +81,10 @@ func (s *Server) change(q *request, patch bool) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	stored, err := q.flag("stored")
+	if err != nil {
+		return answer{}, err
+	}
 	condition, err := precondition(q.Header)
 	if err != nil {
 		return answer{}, err
@@ -88,21 +92,37 @@ func (s *Server) change(q *request, patch bool) (answer, error) {
 	doc := q.body.Clone()
 	doc.Remove(metaField) // a resource may be written back as it was read
 	out, err := s.rules.Write(q.Context(), rules.Write{Resource: q.resource(), Document: doc, Patch: patch,
-		Precondition: condition, ValidateOnly: only, By: q.who.name})
+		Precondition: condition, Stored: stored, ValidateOnly: only, By: q.who.name})
 	if err != nil {
 		return answer{}, err
 	}
-	created := out.Before == 0 && out.Changed
+	did := changeOf(out)
 	if out.Changed && !only {
-		s.record(q, change{action: map[bool]string{true: "created", false: "changed"}[created],
-			before: version(out.Before), after: version(out.Entry.Version), fields: out.Fields})
+		s.record(q, change{action: did.Action, before: version(out.Before), after: version(out.After), fields: out.Fields})
 	}
-	if !created || only {
-		return s.one(q, http.StatusOK, out.Entry), nil
+	status := http.StatusOK
+	if did.Action == adminapi.ActionCreated && !only {
+		status = http.StatusCreated
 	}
-	a := s.one(q, http.StatusCreated, out.Entry)
-	a.header.Set("Location", q.URL.EscapedPath())
+	a := s.one(q, status, out.Entry)
+	r := a.body.(adminapi.Resource)
+	r.Meta.Change = &did
+	a.body = r
+	if status == http.StatusCreated {
+		a.header.Set("Location", q.URL.EscapedPath())
+	}
 	return a, nil
+}
+
+func changeOf(out rules.Written) adminapi.Change {
+	c := adminapi.Change{Action: adminapi.ActionNone, Fields: append([]string{}, out.Fields...)}
+	switch {
+	case out.Changed && out.Before == 0:
+		c.Action = adminapi.ActionCreated
+	case out.Changed:
+		c.Action = adminapi.ActionChanged
+	}
+	return c
 }
 
 // metaField is what stands beside a resource's own fields.

@@ -123,6 +123,9 @@ type WriteOptions struct {
 	IfMatch string
 	// MustNotExist writes only where there is no such resource.
 	MustNotExist bool
+	// Stored writes under a name that the configuration file has, too: the
+	// resource comes into use when the file no longer has it.
+	Stored bool
 	// ValidateOnly reports what a write would, and writes nothing.
 	ValidateOnly bool
 }
@@ -147,8 +150,12 @@ func (c *Client) write(ctx context.Context, method, contentType, path string, bo
 	if o.MustNotExist {
 		r.header.Set("If-None-Match", "*")
 	}
+	r.query = url.Values{}
 	if o.ValidateOnly {
-		r.query = url.Values{"validate_only": {"true"}}
+		r.query.Set("validate_only", "true")
+	}
+	if o.Stored {
+		r.query.Set("stored", "true")
 	}
 	var out Resource
 	err := c.do(ctx, r, &out)
@@ -170,20 +177,25 @@ func (c *Client) Delete(ctx context.Context, kind bridge.Kind, name, ifMatch str
 	return left.Meta.State != StateDraining, nil
 }
 
-// Pause and Resume set paused of a source, target or route. The file's are
-// read-only.
-func (c *Client) Pause(ctx context.Context, kind bridge.Kind, name string) (Resource, error) {
-	return c.act(ctx, kind, name, "pause")
+// Pause pauses a route or target, in every process and beside its document,
+// also one of the configuration file; or a stored source, by its field paused.
+// Reason is for those who find it paused.
+func (c *Client) Pause(ctx context.Context, kind bridge.Kind, name, reason string) (Resource, error) {
+	body, err := json.Marshal(PauseRequest{Reason: reason})
+	if err != nil {
+		return Resource{}, err
+	}
+	return c.act(ctx, kind, name, "pause", body)
 }
 
 // Resume undoes Pause.
 func (c *Client) Resume(ctx context.Context, kind bridge.Kind, name string) (Resource, error) {
-	return c.act(ctx, kind, name, "resume")
+	return c.act(ctx, kind, name, "resume", nil)
 }
 
-func (c *Client) act(ctx context.Context, kind bridge.Kind, name, action string) (Resource, error) {
+func (c *Client) act(ctx context.Context, kind bridge.Kind, name, action string, body []byte) (Resource, error) {
 	var r Resource
-	err := c.do(ctx, request{method: http.MethodPost, path: resourcePath(kind, name) + "/" + action, repeatable: true}, &r)
+	err := c.do(ctx, request{method: http.MethodPost, path: resourcePath(kind, name) + "/" + action, body: body, repeatable: true}, &r)
 	return r, err
 }
 

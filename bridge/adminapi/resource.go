@@ -49,9 +49,27 @@ type Meta struct {
 	// Paused is set while an operator, or the bridge itself, paused a route or
 	// target beside its document.
 	Paused *Pause `json:"paused,omitempty"`
+	// Change says what a write did, or with validate_only would do. It stands
+	// only in answers to writes.
+	Change *Change `json:"change,omitempty"`
 	// IngressPath is where a source is served, such as /in/github.
 	IngressPath string `json:"ingress_path,omitempty"`
 }
+
+// Change is what a write did.
+type Change struct {
+	// Action is created, changed or none.
+	Action string `json:"action"`
+	// Fields are the paths of what differs from before, without values.
+	Fields []string `json:"fields"`
+}
+
+// The actions of a Change.
+const (
+	ActionCreated = "created"
+	ActionChanged = "changed"
+	ActionNone    = "none"
+)
 
 // Pause says why a route or target is paused.
 type Pause struct {

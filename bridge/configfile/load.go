@@ -169,3 +169,22 @@ func readAtMost(path string, limit int64) ([]byte, error) {
 	}
 	return data, err
 }
+
+// ReadDocument reads a file as it is written: references stay, and nothing of
+// the environment is laid over it. See bridge.Decode for what it means.
+func ReadDocument(path string) (bridge.Node, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return bridge.Node{}, err
+	}
+	return ParseDocument(path, data)
+}
+
+// ParseDocument is ReadDocument of a text; path only names it.
+func ParseDocument(path string, data []byte) (bridge.Node, error) {
+	doc, err := parse(data)
+	if err != nil {
+		return bridge.Node{}, syntaxError(path, err)
+	}
+	return doc, nil
+}

@@ -17,6 +17,36 @@ type File struct {
 	Document bridge.Node
 }
 
+// without is the file that does not have a resource.
+func (f File) without(r bridge.Resource) File {
+	list := f.Document.Member(string(r.Kind))
+	at := slices.IndexFunc(list.Items, func(n bridge.Node) bool { return n.Member("name").Text == r.Name })
+	if at < 0 {
+		return f
+	}
+	list.Items = slices.Delete(slices.Clone(list.Items), at, at+1)
+	doc := bridge.Node{Kind: bridge.NodeMap}
+	for _, m := range f.Document.Members {
+		if m.Key == string(r.Kind) {
+			m.Value = list
+		}
+		doc.Members = append(doc.Members, m)
+	}
+	f.Document = doc
+	f.Config.Sources = except(r, bridge.KindSource, f.Config.Sources, func(s bridge.Source) string { return s.Name })
+	f.Config.Targets = except(r, bridge.KindTarget, f.Config.Targets, func(t bridge.Target) string { return t.Name })
+	f.Config.Routes = except(r, bridge.KindRoute, f.Config.Routes, func(r bridge.Route) string { return r.Name })
+	f.Config.Queues = except(r, bridge.KindQueue, f.Config.Queues, func(q bridge.Queue) string { return q.Name })
+	return f
+}
+
+func except[T any](r bridge.Resource, kind bridge.Kind, list []T, name func(T) string) []T {
+	if r.Kind != kind {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(v T) bool { return name(v) == r.Name })
+}
+
 // Entry is one resource, in use or not. It is read-only.
 type Entry struct {
 	Resource bridge.Resource

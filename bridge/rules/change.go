@@ -19,6 +19,9 @@ type Write struct {
 	// Patch says that Document is a JSON merge patch of what is stored.
 	Patch bool
 	Precondition
+	// Stored writes under a name that the file has, too: it comes into use when
+	// the file no longer has it.
+	Stored bool
 	// ValidateOnly finds out what would happen and stores nothing.
 	ValidateOnly bool
 	// By is the name of the token that asks.
@@ -54,6 +57,9 @@ type Written struct {
 	Entry Entry
 	// Before is the version it replaced, 0 where there was none.
 	Before int64
+	// After is the version it was stored with; the same as Before where nothing
+	// was stored.
+	After int64
 	// Changed is false where the resource was so already.
 	Changed bool
 	// Fields are the paths of what changed, without values.
@@ -98,12 +104,15 @@ func (s *Store) write(ctx context.Context, w Write) (Written, error) {
 	}
 	s.metrics.writes.WithLabelValues(string(w.Resource.Kind)).Inc()
 	out.Entry, _ = s.Catalog().Entry(w.Resource)
+	s.mu.Lock()
+	out.After = s.rows[bridge.RuleKey(w.Resource)].version
+	s.mu.Unlock()
 	return out, nil
 }
 
 // plan decides what a write comes to, and makes the row it stores. mu is held.
 func (s *Store) plan(w Write) (Written, row, error) {
-	before, found, err := s.current(w.Resource)
+	before, found, err := s.current(w.Resource, w.Stored)
 	if err != nil {
 		return Written{}, row{}, err
 	}
@@ -113,7 +122,7 @@ func (s *Store) plan(w Write) (Written, row, error) {
 	if w.Patch && !found {
 		return Written{}, row{}, ErrNotFound
 	}
-	out := Written{Before: before.version}
+	out := Written{Before: before.version, After: before.version}
 	next, fields, err := s.nextRow(w, before, found)
 	if err != nil {
 		return Written{}, row{}, err
@@ -132,8 +141,8 @@ func (s *Store) plan(w Write) (Written, row, error) {
 }
 
 // current is the stored row of a resource that may be changed here.
-func (s *Store) current(r bridge.Resource) (stored, bool, error) {
-	if e, ok := s.catalog.Load().Entry(r); ok && e.File {
+func (s *Store) current(r bridge.Resource, shadow bool) (stored, bool, error) {
+	if e, ok := s.catalog.Load().Entry(r); ok && e.File && !shadow {
 		return stored{}, false, ErrManagedByFile
 	} else if ok && e.Newer {
 		return stored{}, false, &NewerError{Problems: e.Problems}
@@ -145,7 +154,7 @@ func (s *Store) current(r bridge.Resource) (stored, bool, error) {
 // nextRow is the row that a write stores, its secrets sealed, and which fields
 // differ from the one before.
 func (s *Store) nextRow(w Write, before stored, found bool) (row, []string, error) {
-	old := bridge.Node{}
+	old := bridge.Node{Kind: bridge.NodeMap}
 	if found {
 		old, _ = bridge.ParseJSON([]byte(before.row.Document)) // what cannot be read is replaced
 	}

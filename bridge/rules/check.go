@@ -25,7 +25,7 @@ func (s *Store) try(next row, version int64) (Entry, error) {
 	rows := maps.Clone(s.rows)
 	key := bridge.RuleKey(next.resource())
 	rows[key] = stored{key: key, version: version, row: next}
-	c := s.build(s.file, rows)
+	c := s.build(s.file.without(next.resource()), rows)
 	entry, _ := c.Entry(next.resource())
 	var problems []bridge.Problem
 	if !entry.InUse {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/aws"
 	"github.com/queenbridge/queenbridge/bridge/configfile"
 	"github.com/spf13/cobra"
@@ -97,7 +98,9 @@ func (p *program) root() *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(p.devCommand(), p.serveCommand(), p.queenCommand(), p.sendCommand(), p.signCommand(), p.verifyCommand(),
-		p.schemesCommand(), p.sourcesCommand(), p.spoolCommand(),
+		p.schemesCommand(), p.sourcesCommand(), p.kindCommand(bridge.KindTarget),
+		p.kindCommand(bridge.KindRoute), p.kindCommand(bridge.KindQueue), p.applyCommand(""), p.diffCommand(""), p.exportCommand(),
+		p.statusCommand(), p.rulesCommand(), p.spoolCommand(),
 		p.configCommand(), p.versionCommand())
 	for _, c := range root.Commands() {
 		wrapArgs(c)

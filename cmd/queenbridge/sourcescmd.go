@@ -46,11 +46,8 @@ type noteView struct {
 }
 
 func (p *program) sourcesCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "sources",
-		Short: "Show what to paste where at a provider",
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	c := p.kindCommand(bridge.KindSource)
+	c.Short = "Show what to paste where at a provider; read and change sources over the admin API"
 	c.AddCommand(p.sourcesShowCommand())
 	return c
 }

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/adminapi"
+	"github.com/spf13/cobra"
+)
+
+func (p *program) statusCommand() *cobra.Command {
+	return p.apiCommand(&cobra.Command{
+		Use:     "status",
+		Short:   "Say how the bridge is: what is not ready, which rules are in use",
+		Long:    "status asks the process at the endpoint. Its exit code is 1 while that is not ready.",
+		Example: "  queenbridge status",
+	}, func(cmd *cobra.Command, client *adminapi.Client, asJSON bool, _ []string) error {
+		s, err := client.Status(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			err = printJSON(p.out, s)
+		} else {
+			err = printFields(p.out, readyWord(s), statusFields(s))
+		}
+		if err == nil && !s.Ready {
+			err = fmt.Errorf("the bridge is not ready")
+		}
+		return err
+	})
+}
+
+func readyWord(s adminapi.Status) string {
+	switch {
+	case !s.Ready:
+		return "not ready"
+	case len(s.Problems) > 0:
+		return "degraded"
+	}
+	return "ready"
+}
+
+func statusFields(s adminapi.Status) []field {
+	var counts []string
+	for _, kind := range bridge.Kinds() {
+		counts = append(counts, fmt.Sprintf("%d %s", s.Rules.Counts[string(kind)], kind))
+	}
+	return []field{
+		{"version", s.Version}, {"started", when(s.Started)}, {"parts", strings.Join(s.Parts, ", ")},
+		{"problems", strings.Join(s.Problems, "\n")}, {"in use", strings.Join(counts, ", ")},
+		{"not in use", strings.Join(s.Rules.Invalid, ", ")}, {"draining", strings.Join(s.Rules.Draining, ", ")},
+		{"stored rules", "read since " + when(s.Rules.Synced) + ", generation " + orDefault(s.Rules.Generation, "none")},
+	}
+}
+
+func (p *program) rulesCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rules",
+		Short: "Look after the rules that are stored in Queen",
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(p.apiCommand(&cobra.Command{
+		Use:   "reseal",
+		Short: "Seal every stored secret under the newest encryption key",
+		Long: "reseal is the middle of replacing QUEENBRIDGE_ENCRYPTION_KEY: put the new key in front of the old one, comma-separated,\n" +
+			"on every process; reseal; take the old one away.",
+		Example: "  queenbridge rules reseal",
+	}, func(cmd *cobra.Command, client *adminapi.Client, asJSON bool, _ []string) error {
+		out, err := client.Reseal(cmd.Context())
+		switch {
+		case err != nil:
+			return err
+		case asJSON:
+			return printJSON(p.out, out)
+		}
+		_, err = fmt.Fprintf(p.out, "%s sealed anew, %d up to date\n", count(len(out.Resources), "resource"), out.Current)
+		return err
+	}))
+	return c
+}
