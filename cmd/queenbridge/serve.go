@@ -170,6 +170,12 @@ func (b *bridgeProcess) run(ctx context.Context, only []string) error {
 // services are the parts asked for, their listeners open.
 func (b *bridgeProcess) services(ctx context.Context, wants func(string) bool) ([]service, error) {
 	var all []service
+	if wants("dispatch") {
+		// What a target of the file names must be there: its certificates.
+		if err := (&liveRouting{newSender: b.newSenders(ctx)}).apply(routing{targets: b.cfg.Targets}); err != nil {
+			return nil, &usageError{err: err}
+		}
+	}
 	if b.link.broker != nil && b.cfg.Queen.EmbeddedAddr != "" {
 		l, err := listen(ctx, "queen.embedded_addr", b.cfg.Queen.EmbeddedAddr)
 		if err != nil {

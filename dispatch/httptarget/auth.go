@@ -71,7 +71,7 @@ func (s *Sender) setAuth(a bridge.Auth, o Options) error {
 
 // authorized makes one request with its credential. Where the function refuses
 // a token, one more request carries a new one: with its 401 the function says
-// that it did not run.
+// that it did not run, unless it names an outcome of its own.
 func (s *Sender) authorized(ctx context.Context, r *bridge.Request) (resp bridge.Response, again bool) {
 	if s.tokens == nil {
 		return s.exchange(ctx, r, "")
@@ -81,7 +81,7 @@ func (s *Sender) authorized(ctx context.Context, r *bridge.Request) (resp bridge
 		return noCredential(err), false
 	}
 	resp, again = s.exchange(ctx, r, held.value)
-	if resp.Status != http.StatusUnauthorized {
+	if resp.Status != http.StatusUnauthorized || resp.Header.Get(bridge.HeaderOutcome) != "" {
 		return resp, again
 	}
 	if next := s.tokens.replace(ctx, held); next != nil {

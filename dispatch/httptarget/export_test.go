@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
+	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
 )
@@ -22,3 +23,13 @@ func Reachable(n bridge.Network, ip string) (bool, error) {
 func Request(ctx context.Context, s *Sender, r *bridge.Request) *http.Request {
 	return s.request(ctx, r, "")
 }
+
+// ReadAnswer reads the body of an answer.
+func ReadAnswer(answer *http.Response, capture int64) bridge.Response {
+	resp := bridge.Response{Header: answer.Header}
+	readAnswer(&resp, answer, capture)
+	return resp
+}
+
+// JWTEnd is when a token says that it ends.
+func JWTEnd(value string) time.Time { return jwtEnd(value) }

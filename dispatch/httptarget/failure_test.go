@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
 )
@@ -94,5 +96,72 @@ func TestCapturedAnswerIsNotRedacted(t *testing.T) {
 	r.Capture = 1000
 	if resp := send(t, s, r); string(resp.Body) != "Bearer s3cret-token" {
 		t.Errorf("the captured answer is %q", resp.Body)
+	}
+}
+
+// judged is what becomes of an event after this call.
+func judged(t *testing.T, resp bridge.Response) bridge.Outcome {
+	t.Helper()
+	p, problems := bridge.NewPolicy(bridge.Route{Retry: bridge.RetryPolicy{
+		MaxAttempts: 12, MaxAge: 24 * time.Hour, Jitter: bridge.JitterNone, Backoff: []time.Duration{5 * time.Second},
+	}})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	return bridge.Decide(resp, bridge.Facts{Attempt: 1}, p, time.Now(), func() float64 { return 0 })
+}
+
+// One classifier for both: no failure of the network ends an event, and what
+// never reached the function counts no attempt.
+func TestNetworkErrorsAreRetriedLikeHTTPErrors(t *testing.T) {
+	t.Parallel()
+	quietly := func(_ net.Conn, _ string) {}
+	hangs := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body) // or the end of the connection goes unnoticed
+		<-r.Context().Done()
+	})
+	for _, tt := range []struct {
+		name, url string
+		want      bridge.OutcomeKind
+	}{
+		{"status 500", serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }), bridge.Retry},
+		{"connection closed", raw(t, quietly), bridge.Retry},
+		{"no HTTP", raw(t, func(c net.Conn, _ string) { _, _ = io.WriteString(c, "220 smtp\r\n\r\n") }), bridge.Retry},
+		{"no answer in time", hangs, bridge.Retry},
+		{"refused", "http://" + closedPort(t), bridge.Hold},
+		{"no such host", "http://no-such-host.invalid/", bridge.Hold},
+		{"address refused", "http://169.254.169.254/", bridge.Hold},
+		{"status 503 with Retry-After", serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(503)
+		}), bridge.Hold},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSender(t, tt.url, func(t *bridge.Target) { t.HTTP.Timeout = time.Second })
+			if got := judged(t, send(t, s, request())); got.Kind != tt.want {
+				t.Errorf("Decide = %s (%+v), want %s", got.Kind, got.Failure, tt.want)
+			}
+		})
+	}
+}
+
+// The POST would become a GET without the event, and the login page's 200 a
+// success: the cursor moved past what nobody got.
+func TestRedirectToALoginPageIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		var pages atomic.Int32
+		url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/login" {
+				pages.Add(1)
+				return
+			}
+			http.Redirect(w, r, "/login", status)
+		})
+		got := judged(t, send(t, newSender(t, url, nil), request()))
+		if got.Kind != bridge.Hold || got.Failure.Class != bridge.FailureRedirect || pages.Load() != 0 {
+			t.Errorf("%d: Decide = %s, class %s, %d pages fetched; want a hold, redirect, none", status, got.Kind, got.Failure.Class, pages.Load())
+		}
 	}
 }

@@ -49,3 +49,38 @@ func FuzzRequest(f *testing.F) {
 		}
 	})
 }
+
+// Whatever a function answers: never more than asked for, and what is not
+// called truncated or cut is whole.
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte("plain"), "", int64(0))
+	f.Add([]byte("plain"), "gzip", int64(3))
+	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\x01\x00\x00\xff\xff\x00\x00\x00\x00\x00\x00\x00\x00"), "gzip", int64(100))
+	f.Fuzz(func(t *testing.T, body []byte, coding string, capture int64) {
+		capture = max(0, min(capture, 1<<20))
+		answer := &http.Response{Header: http.Header{"Content-Encoding": {coding}}, Body: io.NopCloser(bytes.NewReader(body))}
+		resp := httptarget.ReadAnswer(answer, capture)
+		limit := int(capture)
+		if capture == 0 {
+			limit = 64 << 10
+		}
+		if len(resp.Body) > limit {
+			t.Errorf("%d bytes, want at most %d", len(resp.Body), limit)
+		}
+		decoded := resp.Header.Get("Content-Encoding") != coding
+		if whole := !resp.Truncated && !resp.Cut; whole && !decoded && !bytes.Equal(resp.Body, body) {
+			t.Errorf("body %q, want %q", resp.Body, body)
+		}
+	})
+}
+
+func FuzzJWTEnd(f *testing.F) {
+	f.Add("a.eyJleHAiOjE3MDAwMDAwMDB9.c")
+	f.Add("a.eyJleHAiOjFlMzAwfQ.c")
+	f.Add("a.eyJleHAiOi0xfQ.c")
+	f.Fuzz(func(t *testing.T, value string) {
+		if end := httptarget.JWTEnd(value); !end.IsZero() && (end.Unix() < 0 || end.Year() > 10000) {
+			t.Errorf("JWTEnd(%q) = %v", value, end)
+		}
+	})
+}

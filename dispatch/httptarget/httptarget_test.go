@@ -210,21 +210,6 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-func TestRedirectsAreAnswers(t *testing.T) {
-	t.Parallel()
-	var followed atomic.Int32
-	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/login" {
-			followed.Add(1)
-			return
-		}
-		http.Redirect(w, r, "/login", http.StatusFound)
-	})
-	if resp := send(t, newSender(t, url, nil), request()); resp.Status != 302 || followed.Load() != 0 {
-		t.Errorf("Send = %d, followed %d times; want the 302 itself", resp.Status, followed.Load())
-	}
-}
-
 // An answer that drips must not outlast the attempt; its status is known.
 func TestDrippingBodyEndsAtTheDeadline(t *testing.T) {
 	t.Parallel()

@@ -180,6 +180,21 @@ func TestRefusedTokenIsReplacedOnce(t *testing.T) {
 	}
 }
 
+// A function that names an outcome has run: it is not called again.
+func TestRefusalWithAnOutcomeIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	var calls atomic.Int32
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		w.Header().Set("Queen-Outcome", "retry")
+		w.WriteHeader(http.StatusUnauthorized)
+	})
+	if resp := send(t, a.sender(t, url, new(clock)), request()); resp.Status != 401 || calls.Load() != 1 {
+		t.Errorf("Send = %d after %d calls, want the 401 after one", resp.Status, calls.Load())
+	}
+}
+
 // A function that refuses every token must cost no token per attempt.
 func TestFunctionThatRefusesEveryTokenIsBounded(t *testing.T) {
 	t.Parallel()
