@@ -50,11 +50,9 @@ $(LINT):
 	mv $(CACHE)/bin/golangci-lint $(LINT)
 
 FUZZTIME ?= 10s
-fuzz: ## run every fuzz target for FUZZTIME (10s) each
-	@set -e; for pkg in $$(go list ./...); do \
-	  for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
-	    echo "== $$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg; \
-	  done; done
+FUZZLONG ?= $(FUZZTIME)
+fuzz: ## run every fuzz target for FUZZTIME (10s), those that read the internet for FUZZLONG (FUZZ=regexp: only some)
+	FUZZTIME=$(FUZZTIME) FUZZLONG=$(FUZZLONG) FUZZ='$(FUZZ)' .ci/fuzz
 
 verify: ## prove that go.mod and go.sum are tidy
 	go mod tidy -diff
@@ -91,7 +89,7 @@ test-real: ## run the conformance, Python client and end-to-end tests against a 
 	  QUEENBRIDGE_TEST_FAULTS=1 go test -count=1 -parallel $(PARALLEL) -timeout 20m ./cmd/queenbridge/...'
 
 ci: lint verify test examples test-real ## what CI runs
-	$(MAKE) fuzz FUZZTIME=5s
+	$(MAKE) fuzz FUZZTIME=5s FUZZLONG=60s
 
 clean: ## remove what was built here
 	rm -rf bin
