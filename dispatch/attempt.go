@@ -8,12 +8,19 @@ import (
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/dispatch/format"
 )
 
-// request is what a Sender gets for an item.
-func (r *route) request(it *item, e *bridge.Event) *bridge.Request {
-	req := &bridge.Request{
-		DeliveryID:  bridge.DeliveryID(r.cfg.Name, it.d.Origin),
+// request is what a Sender gets for an item, and the name by which the
+// function may report it as failed.
+func (r *route) request(it *item, e *bridge.Event) (req *bridge.Request, ids []string) {
+	if !r.encoder.Plain() {
+		it.form = &format.Item{Event: e, Delivery: &it.d}
+		return r.requestOf([]*item{it})
+	}
+	id := bridge.DeliveryID(r.cfg.Name, it.d.Origin)
+	req = &bridge.Request{
+		DeliveryID:  id,
 		Attempt:     it.d.Attempt + 1,
 		Queue:       it.d.Origin.Queue,
 		Partition:   it.d.Origin.Partition,
@@ -22,10 +29,46 @@ func (r *route) request(it *item, e *bridge.Event) *bridge.Request {
 		Body:        e.Body,
 		Traceparent: e.Traceparent,
 	}
-	if r.replies() {
-		req.Capture = maxReplyBody
+	if req.Capture = r.capture(); r.cfg.ReportItemFailures {
+		ids = []string{id}
 	}
-	return req
+	return req, ids
+}
+
+// capture is how much of an answer's body is needed.
+func (r *route) capture() (n int64) {
+	if r.replies() {
+		n = maxReplyBody
+	}
+	if r.cfg.ReportItemFailures {
+		n = max(n, format.MaxReport)
+	}
+	return n
+}
+
+// requestOf is one request of items that have their form. It names a partition
+// where all are of one, and continues a trace where it has one event.
+func (r *route) requestOf(items []*item) (*bridge.Request, []string) {
+	forms, deliveries := make([]format.Item, len(items)), make([]string, len(items))
+	first := items[0]
+	req := &bridge.Request{Queue: first.d.Origin.Queue, Partition: first.d.Origin.Partition}
+	for i, it := range items {
+		forms[i], deliveries[i] = *it.form, bridge.DeliveryID(r.cfg.Name, it.d.Origin)
+		req.Attempt = max(req.Attempt, it.d.Attempt+1)
+		if it.d.Origin.Partition != req.Partition {
+			req.Partition = ""
+		}
+	}
+	m := r.encoder.Encode(forms, time.Now())
+	req.Body, req.ContentType, req.Headers = m.Body, m.ContentType, m.Headers
+	req.DeliveryID = deliveries[0]
+	if len(items) > 1 {
+		req.DeliveryID = bridge.BatchID(deliveries)
+	} else {
+		req.Traceparent = first.form.Event.Traceparent
+	}
+	req.Capture = r.capture()
+	return req, m.IDs
 }
 
 // attempt makes one call, whose permit learns how the target fares. A panic
@@ -48,6 +91,21 @@ func (r *route) attempt(calling context.Context, p *permit, req *bridge.Request,
 		p.end = r.judge(&resp, calling.Err() != nil)
 	}()
 	return r.target.send(ctx, req)
+}
+
+// decideOne judges the answer to a call of one item.
+func (r *route) decideOne(it *item, resp *bridge.Response, ids []string) bridge.Outcome {
+	if !r.cfg.ReportItemFailures {
+		return r.decide(it, resp)
+	}
+	return r.judgeAnswer([]*item{it}, resp, ids).outs[0]
+}
+
+// panicked is the outcome of a call that ended in a panic of our own.
+func panicked(v any) bridge.Outcome {
+	return bridge.Outcome{Kind: bridge.Retry, Delay: time.Minute, Failure: bridge.Failure{
+		Class: bridge.FailureFunctionError, Error: fmt.Sprintf("the bridge panicked: %v", v),
+	}}
 }
 
 // decide judges an answer and lets the target feel it.

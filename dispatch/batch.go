@@ -3,13 +3,13 @@ package dispatch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/dispatch/format"
 )
 
 // itemState is where one message of a part stands.
@@ -38,7 +38,9 @@ type item struct {
 	deadline time.Time // of the call
 	key      string    // of the retry timer in the settle, of a detached item
 	reply    *queen.Item
-	reason   error // of unstarted
+	reason   error        // of unstarted
+	form     *format.Item // as it is sent; nil while it is sent as it came
+	repeats  int          // calls that only looked for the culprit of a batch
 }
 
 // part is what one pop leased of one partition. With ordering none its items
@@ -93,6 +95,10 @@ func (r *route) take(ctx context.Context, p queen.Popped, queue string) {
 	}
 	l.start(p.Asked, len(parts))
 	r.popped(len(p.Messages))
+	if r.batched() {
+		r.spawn(func() { r.gather(l, parts) })
+		return
+	}
 	for _, p := range parts {
 		p.start()
 	}
@@ -180,67 +186,78 @@ func (p *part) start() {
 
 // call takes one item from waiting to an outcome.
 func (p *part) call(it *item) {
-	r := p.r
 	defer func() {
 		if it.arriving { // it needed no slot
-			r.d.limiter.expect(r.claim, -1)
+			p.r.d.limiter.expect(p.r.claim, -1)
 		}
 	}()
-	defer func() {
-		if v := recover(); v != nil {
-			r.log.Error("panic while attempting", slog.Any(keyError, v), stack())
-			p.ended(it, bridge.Outcome{Kind: bridge.Retry, Delay: time.Minute, Failure: bridge.Failure{
-				Class: bridge.FailureFunctionError, Error: fmt.Sprintf("the bridge panicked: %v", v),
-			}})
-		}
-	}()
-	if !p.readBack(it) {
+	defer p.rescue(it)
+	event, ok := p.judge(it)
+	if !ok {
 		return
 	}
-	event, err := it.d.Event()
-	if err != nil {
-		p.ended(it, undecodable(err))
-		return
-	}
-	switch wanted, err := r.wanted(it, &event); {
-	case err != nil:
-		p.ended(it, unfilterable(err))
-		return
-	case !wanted:
-		p.skip(it)
-		return
-	}
-	if r.overdue(it.d) {
-		p.giveUp(it, errHeld)
-		return
-	}
-	resp, err := p.callInSlot(it, &event)
+	resp, ids, err := p.callInSlot(it, &event)
 	if err != nil {
 		p.giveUp(it, err)
 		return
 	}
-	out := r.addReply(it, &event, &resp, r.decide(it, &resp))
+	out := p.r.addReply(it, &event, &resp, p.r.decideOne(it, &resp, ids))
 	wasDetached := p.ended(it, out)
-	r.record(it, &resp, out, wasDetached)
+	p.r.record(it, &resp, out, wasDetached)
 	if wasDetached {
 		p.detachEnded(it, out)
 	}
 }
 
+// rescue ends an item after a panic of our own.
+func (p *part) rescue(it *item) {
+	if v := recover(); v != nil {
+		p.r.log.Error("panic while attempting", slog.Any(keyError, v), stack())
+		p.ended(it, panicked(v))
+	}
+}
+
+// judge reads the event of an item and asks the filter; not ok: it is not to
+// be called, and its outcome is known.
+func (p *part) judge(it *item) (event bridge.Event, ok bool) {
+	if !p.readBack(it) {
+		return event, false
+	}
+	event, err := it.d.Event()
+	if err != nil {
+		p.ended(it, undecodable(err))
+		return event, false
+	}
+	switch wanted, err := p.r.wanted(it, &event); {
+	case err != nil:
+		p.ended(it, unfilterable(err))
+		return event, false
+	case !wanted:
+		p.skip(it)
+		return event, false
+	}
+	if p.r.overdue(it.d) {
+		p.giveUp(it, errHeld)
+		return event, false
+	}
+	return event, true
+}
+
 // callInSlot waits for a slot and makes the call; an error says that no call
 // was made.
-func (p *part) callInSlot(it *item, event *bridge.Event) (bridge.Response, error) {
+func (p *part) callInSlot(it *item, event *bridge.Event) (resp bridge.Response, ids []string, err error) {
 	r := p.r
 	it.arriving = false
 	permit, err := r.d.limiter.acquire(p.lease.ctx, r.claim, 1)
 	if err != nil {
-		return bridge.Response{}, err
+		return resp, nil, err
 	}
 	defer permit.release()
 	if err := p.begin(it, time.Now()); err != nil {
-		return bridge.Response{}, err
+		return resp, nil, err
 	}
-	return r.attempt(r.d.calling, &permit, r.request(it, event), it.deadline), nil
+	req, ids := r.request(it, event)
+	return r.attempt(r.d.calling, &permit, req, it.deadline), ids, nil
 }
 
 // begin says that an item's call begins now, unless the lease may have run
@@ -402,7 +419,7 @@ func (p *part) close(result) {
 	for _, it := range p.items {
 		// A detached call may run on for long; the messages of a pop share
 		// their memory.
-		it.msg.Data, it.d.Payload = nil, nil
+		it.msg.Data, it.d.Payload, it.form = nil, nil, nil
 	}
 	if p.answered != nil {
 		close(p.answered)

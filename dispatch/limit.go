@@ -55,6 +55,7 @@ type claim struct {
 	place     *list.Element
 	unsettled int // messages popped and not yet settled
 	maxUnset  int
+	batch     int // events of one call, at most
 }
 
 type waiter struct {
@@ -78,9 +79,14 @@ func newLimiter(maxInFlight int, changed func(*share, flowChange)) *limiter {
 
 // newClaim bounds a route. What is popped and not settled is bounded too: a
 // broker that refuses settles must not make the process grow.
-func (l *limiter) newClaim(target *share, limit int) *claim {
-	return &claim{own: level{max: limit}, target: target, maxUnset: 2*maxBatch + 4*limit}
+// Each call has up to batch of them.
+func (l *limiter) newClaim(target *share, limit, batch int) *claim {
+	c := &claim{target: target, batch: max(1, batch)}
+	c.bound(limit)
+	return c
 }
+
+func (c *claim) bound(limit int) { c.own.max, c.maxUnset = limit, 2*maxBatch+4*limit*c.batch }
 
 // reshape changes the bounds of a target and of the routes that use it; what
 // was learned of it stays.
@@ -99,7 +105,7 @@ func (l *limiter) reshape(s *share, ceiling int, t bridge.Target) {
 func (l *limiter) bound(c *claim, limit int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c.own.max, c.maxUnset = limit, 2*maxBatch+4*limit
+	c.bound(limit)
 	l.grant()
 	l.signal()
 }

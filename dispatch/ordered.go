@@ -33,6 +33,12 @@ type ordered struct {
 	tally    tally
 	key      string // of the tally
 	last     time.Time
+
+	// Of a batch that failed as a whole (batch.size above 1): its culprit is
+	// one of the items before suspect; uncounted says that the tally counts
+	// calls that Queen's does not.
+	suspect   int
+	uncounted bool
 }
 
 // planOrdered asks for one partition.
@@ -41,7 +47,7 @@ func (r *route) planOrdered(ctx context.Context, reserve bool) (batch, partition
 	if time.Now().UnixNano() < r.careful.Load() {
 		return 1, 1, err
 	}
-	return orderedBatch, 1, err
+	return max(orderedBatch, r.cfg.Batch.Size), 1, err
 }
 
 // takeOrdered begins on a pop of the source queue: ordering partition.
@@ -89,7 +95,7 @@ func (o *ordered) load() bool {
 		t, err := o.r.d.counts.read(o.lease.ctx, o.key)
 		if err == nil {
 			o.r.status.unblock()
-			o.tally = t
+			o.tally, o.uncounted = t, false
 			return true
 		}
 		if errors.Is(err, errStopping) {
@@ -143,6 +149,9 @@ func (o *ordered) step(it *item) bool {
 		it.state = ackOnly
 		return o.next(it)
 	}
+	if o.r.batched() {
+		return o.callPrefix(it, &event)
+	}
 	out, err := o.call(it, &event)
 	if err != nil {
 		return o.notCalled(err)
@@ -160,36 +169,51 @@ func (o *ordered) repeats(it *item) bool {
 	return false
 }
 
-// call makes one call while the lease surely outlasts its beginning: a stale
-// holder would call behind its successor. An error says that none was made,
-// or that its outcome does not count.
+// call makes one call of one item. An error says that none was made, or that
+// its outcome does not count.
 func (o *ordered) call(it *item, event *bridge.Event) (bridge.Outcome, error) {
+	var ids []string
+	resp, err := o.attempt([]*item{it}, func() (req *bridge.Request) {
+		req, ids = o.r.request(it, event)
+		return req
+	})
+	if err != nil {
+		return bridge.Outcome{}, err
+	}
+	out := o.r.addReply(it, event, &resp, o.r.decideOne(it, &resp, ids))
+	it.out, it.since = out, time.Now()
+	o.r.record(it, &resp, out, false)
+	return out, o.kept()
+}
+
+// attempt makes one call while the lease surely outlasts its beginning: a stale
+// holder would call behind its successor.
+func (o *ordered) attempt(items []*item, request func() *bridge.Request) (bridge.Response, error) {
 	r := o.r
 	arriving := o.arriving
 	o.arriving = 0
 	permit, err := r.d.limiter.acquire(o.lease.ctx, r.claim, arriving)
 	if err != nil {
-		return bridge.Outcome{}, err
+		return bridge.Response{}, err
 	}
-	resp, err := func() (bridge.Response, error) {
-		defer permit.release()
-		if err := o.lease.ensure(r.d.settling); err != nil {
-			return bridge.Response{}, err
-		}
-		it.called, it.deadline = true, time.Now().Add(r.target.timeout())
-		return r.attempt(o.lease.held, &permit, r.request(it, event), it.deadline), nil
-	}()
-	if err != nil {
-		return bridge.Outcome{}, err
+	defer permit.release()
+	if err := o.lease.ensure(r.d.settling); err != nil {
+		return bridge.Response{}, err
 	}
-	out := r.addReply(it, event, &resp, r.decide(it, &resp))
-	it.out, it.since = out, time.Now()
-	r.record(it, &resp, out, false)
-	if o.lease.isLost() {
-		r.m.lost.WithLabelValues(r.cfg.Name).Inc()
-		return out, errLeaseLost
+	deadline := time.Now().Add(r.target.timeout())
+	for _, it := range items {
+		it.called, it.deadline = true, deadline
 	}
-	return out, nil
+	return r.attempt(o.lease.held, &permit, request(), deadline), nil
+}
+
+// kept is errLeaseLost where the lease was lost during a call.
+func (o *ordered) kept() error {
+	if !o.lease.isLost() {
+		return nil
+	}
+	o.r.m.lost.WithLabelValues(o.r.cfg.Name).Inc()
+	return errLeaseLost
 }
 
 // notCalled: why no call was made decides whether to try again.
@@ -274,7 +298,7 @@ func (o *ordered) failed(it *item, out bridge.Outcome) bool {
 		d.Attempt++
 	}
 	c := count{MessageID: it.msg.ID, N: d.Attempt, FirstFailed: d.FirstFailed.UTC(), By: rand.Text()}
-	if c.N != o.tally.N || c.MessageID != o.tally.MessageID || !c.FirstFailed.Equal(o.tally.FirstFailed) {
+	if o.uncounted || c.N != o.tally.N || c.MessageID != o.tally.MessageID || !c.FirstFailed.Equal(o.tally.FirstFailed) {
 		if !o.commit(nil, &c) {
 			return false
 		}
@@ -357,7 +381,7 @@ func (o *ordered) counted(c count, kv *queen.KVResult) bool {
 	if kv == nil { // known to be committed, but not its version
 		return o.load()
 	}
-	o.tally = tally{count: c, version: kv.Version}
+	o.tally, o.uncounted = tally{count: c, version: kv.Version}, false
 	return true
 }
 

@@ -175,7 +175,7 @@ func (f *feed) recovered() {
 // sourceFeed pops the queue the route names.
 func (r *route) sourceFeed() *feed {
 	mode, from := subscription(r.cfg.Subscribe)
-	f := &feed{r: r, queue: r.cfg.Queue, plan: r.planBatch, slots: perMessage, take: r.taker(r.cfg.Queue)}
+	f := &feed{r: r, queue: r.cfg.Queue, plan: r.planBatch, slots: r.callsOf, take: r.taker(r.cfg.Queue)}
 	f.base = queen.PopRequest{Queue: r.cfg.Queue, Group: r.group, Lease: leaseLength(r.cfg.Ordering), SubscriptionMode: mode, SubscriptionFrom: from}
 	if r.cfg.Ordering == bridge.OrderingPartition {
 		f.plan, f.slots, f.take = r.planOrdered, perPartition, r.takeOrdered
@@ -186,7 +186,7 @@ func (r *route) sourceFeed() *feed {
 // retryFeed pops the route's retries. Brokers whose queue-scoped pops see
 // fired timers late are asked by discovery.
 func (r *route) retryFeed() *feed {
-	f := &feed{r: r, queue: r.retryQueue, plan: r.planRetries, slots: perMessage, take: r.taker(r.retryQueue)}
+	f := &feed{r: r, queue: r.retryQueue, plan: r.planRetries, slots: r.callsOf, take: r.taker(r.retryQueue)}
 	f.base = queen.PopRequest{Group: r.cfg.Name, Lease: leaseNone, SubscriptionMode: "all"}
 	if r.d.lateTimers {
 		f.base.Namespace, f.base.Task = bridge.RetryNamespace, r.cfg.Name
@@ -200,9 +200,14 @@ func (r *route) taker(queue string) func(context.Context, queen.Popped) {
 	return func(ctx context.Context, p queen.Popped) { r.take(ctx, p, queue) }
 }
 
-func perMessage(batch int) int { return batch }
-func perPartition(int) int     { return 1 }
-func noSlots(int) int          { return 0 }
+// callsOf is how many calls so many events may fill.
+func (r *route) callsOf(events int) int {
+	size := max(1, r.cfg.Batch.Size)
+	return (events + size - 1) / size
+}
+
+func perPartition(int) int { return 1 }
+func noSlots(int) int      { return 0 }
 
 // subscription is what a group's first pop says about the events before it.
 func subscription(subscribe string) (mode, from string) {
@@ -230,6 +235,8 @@ func (r *route) planRetries(ctx context.Context, reserve bool) (batch, partition
 }
 
 func (r *route) planPop(ctx context.Context, a ask) (batch, partitions int, err error) {
+	a.most, a.probes = r.callsOf(a.most), r.callsOf(a.probes)
 	n, err := r.d.limiter.awaitRoom(ctx, r.claim, a)
+	n = min(n*max(1, r.cfg.Batch.Size), maxBatch)
 	return n, min(n, popPartitions), err
 }

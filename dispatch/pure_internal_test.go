@@ -203,7 +203,7 @@ func TestRoomCountsWhatWaits(t *testing.T) {
 	l := newLimiter(100, nil)
 	s := l.newShare(10, bridge.Target{Name: "fn"})
 	s.adaptive.limit, s.max = 10, 10
-	a, b := l.newClaim(s, 10), l.newClaim(s, 4)
+	a, b := l.newClaim(s, 10, 1), l.newClaim(s, 4, 1)
 	room := func(c *claim) int {
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/filter"
+	"github.com/queenbridge/queenbridge/dispatch/format"
 )
 
 // route is a bridge.Route at work, from its first pop until all it began is
@@ -20,6 +21,8 @@ type route struct {
 	target     *target
 	policy     bridge.Policy
 	filter     *filter.Filter // nil: every event is wanted
+	encoder    *format.Encoder
+	lots       lots // batch.size above 1
 	claim      *claim
 	memo       *memo
 	large      *large
@@ -64,6 +67,7 @@ func (d *Dispatcher) newRoute(cfg bridge.Route, t *target) (*route, error) {
 		d: d, cfg: cfg, group: groupOf(cfg), retryQueue: bridge.RetryQueue(cfg.Name), target: t, policy: policy, filter: wanted, memo: newMemo(), large: &large{queen: d.queen},
 		log: d.log.With(slog.String(keyRoute, cfg.Name), slog.String(keyTarget, cfg.Target)),
 	}
+	r.lots = lots{r: r, open: map[int]*lot{}, waiting: map[*lot]bool{}}
 	r.source.feed, r.retries.feed, r.dead.feed = r.sourceFeed(), r.retryFeed(), r.deadFeed()
 	return r, nil
 }

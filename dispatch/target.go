@@ -109,7 +109,11 @@ func sameShape(a, b bridge.Target) bool {
 	if (a.Lambda == nil) != (b.Lambda == nil) {
 		return false
 	}
-	return a.Lambda == nil || a.Lambda.Payload == b.Lambda.Payload && a.Lambda.Invoke == b.Lambda.Invoke
+	if a.Lambda == nil {
+		return true
+	}
+	x, y := a.Lambda, b.Lambda
+	return x.Payload == y.Payload && x.Invoke == y.Invoke && x.Function == y.Function && x.Region == y.Region
 }
 
 // concurrencyOf is the ceiling of calls at once to one of n targets. One of

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/dispatch/format"
 )
 
 // errStopped answers what comes too late.
@@ -134,7 +135,8 @@ func (u *update) apply() {
 	for name, r := range u.routes {
 		r.target.use(1)
 		r.draining.Store(d.slots[name] != nil && !d.slots[name].draining.IsZero())
-		r.claim = d.limiter.newClaim(r.target.share, r.limit(limits[r.cfg.Target]))
+		r.claim = d.limiter.newClaim(r.target.share, r.limit(limits[r.cfg.Target]), r.cfg.Batch.Size)
+		r.encoder = format.New(r.cfg, r.target.config())
 		r.m = d.m.of(name, r.cfg.Target)
 		if d.slots[name] == nil {
 			r.fresh = d.open

@@ -36,6 +36,7 @@
 // # Which event is which
 //
 // A function that reports failed items names them by the id it saw: messageId
-// in sqs, id in CloudEvents, and the position in an array or the line number,
-// counted from 0, everywhere else. See ParseReport.
+// in sqs, id in CloudEvents, the position in an array or the number of the
+// line, counted from 0, in other batches, and webhook-id where one event is
+// sent alone as it is. See ParseReport.
 package format

@@ -104,11 +104,12 @@ func (e *Encoder) lambdaForm(payload string) string {
 // there is nothing to encode.
 func (e *Encoder) Plain() bool { return e.form == passthrough && !e.batched && !e.lambda }
 
-// Indexed says that a function names an event by its position, not by an id
-// that stands in it.
-func (e *Encoder) Indexed() bool {
-	return e.form == passthrough || e.form == ndjson || e.form == ceBinary
-}
+// Indexed says that a function names an event by its position: nothing in a
+// list of bodies tells which is which.
+func (e *Encoder) Indexed() bool { return e.batched && e.nameless() }
+
+// nameless says that no id of the event stands in the request.
+func (e *Encoder) nameless() bool { return e.form == passthrough || e.form == ndjson }
 
 // Limit is how large a body of more than one event may be, in bytes.
 func (e *Encoder) Limit() int { return e.limit }
@@ -205,7 +206,12 @@ func (e *Encoder) contentType() string {
 func (e *Encoder) ids(items []Item) []string {
 	ids := make([]string, len(items))
 	for i, it := range items {
-		if ids[i] = strconv.Itoa(i); !e.Indexed() {
+		switch {
+		case e.Indexed():
+			ids[i] = strconv.Itoa(i)
+		case e.nameless():
+			ids[i] = bridge.DeliveryID(it.Delivery.Route, it.Delivery.Origin)
+		default:
 			ids[i] = it.id()
 		}
 	}

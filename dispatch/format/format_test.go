@@ -127,6 +127,20 @@ func TestItemsAreNamedByTheIDTheFunctionSees(t *testing.T) {
 	}
 }
 
+func TestOneEventIsNamedByItsDelivery(t *testing.T) {
+	t.Parallel()
+	it := item(0, "1", "")
+	for form, want := range map[string]string{
+		"passthrough": bridge.DeliveryID("r", it.Delivery.Origin), "ndjson": bridge.DeliveryID("r", it.Delivery.Origin),
+		"cloudevents-binary": it.Delivery.Origin.MessageID, "cloudevents-structured": it.Delivery.Origin.MessageID, "sqs": it.Delivery.Origin.MessageID,
+	} {
+		e := encoder(form, 1, "")
+		if got := e.Encode([]format.Item{it}, now).IDs; len(got) != 1 || got[0] != want || e.Indexed() {
+			t.Errorf("%s: ids %v, want %s", form, got, want)
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	event := bridge.Target{Lambda: &bridge.LambdaTarget{Invoke: "event"}}
