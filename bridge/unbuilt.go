@@ -17,11 +17,6 @@ var (
 		{"lambda", "Lambda targets are"},
 	}
 	unbuiltRoute = []feature{
-		{"pattern", "patterns are"},
-		{"batch.size", "batches are"},
-		{"batch.window", "batches are"},
-		{"report_item_failures", "partial failures of batches are"},
-		{"format", "formats other than passthrough are"},
 		{"transform.body", "transforms are"},
 		{"transform.headers", "transforms are"},
 	}

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -12,6 +13,11 @@ func (c Config) checkRoutes(k checklist) {
 		at.name("route", r.Name, seen)
 		r.check(at)
 		c.checkTarget(at, r.Target)
+		for _, t := range c.Targets {
+			if t.Name == r.Target {
+				r.checkCall(at, t)
+			}
+		}
 		key := [2]string{r.Queue, r.Group}
 		if other, taken := groups[key]; taken && r.Queue != "" && r.Group != "" {
 			at.fail("group", "route %q reads queue %q as the same group %q: each would lose what the other got", other, r.Queue, r.Group)
@@ -56,8 +62,7 @@ func (r Route) check(k checklist) {
 	k.when(r.Pattern != nil && !isMap, "pattern", "must be a map: an EventBridge event pattern")
 	k.word("ordering", string(r.Ordering), orderings)
 	k.notNegative("detach_after", r.DetachAfter)
-	k.between("batch.size", r.Batch.Size, 1, maxBatch)
-	k.notNegative("batch.window", r.Batch.Window)
+	r.checkBatch(k)
 	k.word("format", r.Format, formats)
 	for _, p := range r.Transform.Check() {
 		k.fail("transform."+p.Path, "%s", p.Text)
@@ -84,6 +89,38 @@ func (r Route) checkReply(k checklist) {
 		k.when(r.Reply.OnFailure, "reply.on_failure", "has no effect without reply.queue")
 	}
 }
+
+// checkBatch checks what a call of several events can be.
+func (r Route) checkBatch(k checklist) {
+	k.between("batch.size", r.Batch.Size, 1, maxBatch)
+	k.notNegative("batch.window", r.Batch.Window)
+	k.when(r.Batch.Window > maxWindow, "batch.window", "must be at most %s: events keep their leases while they wait, got %s", FormatDuration(maxWindow), FormatDuration(r.Batch.Window))
+	if r.Batch.Size <= 1 {
+		k.when(r.Batch.Window > 0, "batch.window", "has no effect with batch.size 1: set batch.size to 2 or more")
+		return
+	}
+	k.when(r.Batch.Window > 0 && r.Ordering == OrderingPartition, "batch.window",
+		"must be 0s with ordering: partition: a batch is what its partition holds, and no more of it can come while it waits")
+	k.when(r.Format == FormatCloudEventsBinary || r.Format == FormatCloudEventsStructured, "format",
+		"%s carries one event: set batch.size to 1, or format to %s", r.Format, FormatCloudEventsBatch)
+	k.when(r.Retry.MaxAttempts == 1, "retry.max_attempts",
+		"must be 2 or more with batch.size above 1: after a batch failed each event needs an attempt of its own, or one would end for the fault of another")
+	k.when(r.Reply.Queue != "", "reply.queue", "needs batch.size 1: the answer to a batch is no reply to one event")
+}
+
+// checkCall checks what a route asks of the kind of its target.
+func (r Route) checkCall(k checklist, t Target) {
+	if t.Lambda == nil {
+		return
+	}
+	k.when(r.Format != "" && r.Format != FormatPassthrough && slices.Contains(formats, r.Format), "format",
+		"is for HTTP targets: leave it out and set lambda.payload of target %q (sqs, raw or cloudevents)", t.Name)
+	k.when(r.ReportItemFailures && t.Lambda.Invoke == InvokeEvent, "report_item_failures",
+		"has no effect on target %q: an asynchronous invoke has no answer; set its lambda.invoke to request_response", t.Name)
+}
+
+// maxWindow bounds how long events are kept from being called.
+const maxWindow = 5 * time.Minute
 
 // maxBatch is the most one pop takes: one partition may fill it, and a settle
 // takes 256 timers (design.md, "Dispatch, one batch").

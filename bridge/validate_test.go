@@ -246,6 +246,46 @@ func TestValidateBetweenResources(t *testing.T) {
 	}
 }
 
+func TestValidateBatches(t *testing.T) {
+	t.Parallel()
+	const lambda = `[{"name": "ci", "http": {"url": "http://x"}}, {"name": "fn", "lambda": {"function": "f"}}, {"name": "event", "lambda": {"function": "f", "invoke": "event"}}]`
+	for _, tt := range []struct{ name, route, want string }{
+		{"batch", `"batch": {"size": 256, "window": "5m"}, "report_item_failures": true, "format": "sqs"`, ""},
+		{"ordered batch", `"batch": {"size": 10}, "ordering": "partition", "format": "cloudevents-batch"`, ""},
+		{"window of nothing", `"batch": {"window": "1s"}`, `routes[0].batch.window: has no effect with batch.size 1: set batch.size to 2 or more`},
+		{"long window", `"batch": {"size": 2, "window": "6m"}`, `routes[0].batch.window: must be at most 5m: events keep their leases while they wait, got 6m`},
+		{"window in order", `"batch": {"size": 2, "window": "1s"}, "ordering": "partition"`,
+			`routes[0].batch.window: must be 0s with ordering: partition: a batch is what its partition holds, and no more of it can come while it waits`},
+		{"binary", `"batch": {"size": 2}, "format": "cloudevents-binary"`,
+			`routes[0].format: cloudevents-binary carries one event: set batch.size to 1, or format to cloudevents-batch`},
+		{"structured", `"batch": {"size": 2}, "format": "cloudevents-structured"`,
+			`routes[0].format: cloudevents-structured carries one event: set batch.size to 1, or format to cloudevents-batch`},
+		{"one attempt", `"batch": {"size": 2}, "retry": {"max_attempts": 1}`,
+			`routes[0].retry.max_attempts: must be 2 or more with batch.size above 1: after a batch failed each event needs an attempt of its own, or one would end for the fault of another`},
+		{"reply", `"batch": {"size": 2}, "reply": {"queue": "answers"}`, `routes[0].reply.queue: needs batch.size 1: the answer to a batch is no reply to one event`},
+		{"lambda", `"target": "fn", "batch": {"size": 2}, "report_item_failures": true`, ""},
+		{"lambda format", `"target": "fn", "format": "ndjson"`,
+			`routes[0].format: is for HTTP targets: leave it out and set lambda.payload of target "fn" (sqs, raw or cloudevents)`},
+		{"report of an asynchronous call", `"target": "event", "report_item_failures": true`,
+			`routes[0].report_item_failures: has no effect on target "event": an asynchronous invoke has no answer; set its lambda.invoke to request_response`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			doc := document(t, wholeDocument)
+			doc.Set("targets", document(t, lambda))
+			route := `"target": "ci", ` + tt.route
+			if strings.Contains(tt.route, `"target"`) {
+				route = tt.route
+			}
+			doc.Set("routes", document(t, `[{"name": "r", "queue": "q", `+route+`}]`))
+			c, _ := bridge.Decode(doc)
+			if diff := cmp.Diff(tt.want, strings.Join(texts(c.Validate()), "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // One mistake is one problem: what only follows from it is not reported.
 func TestCheckReportsCausesOnly(t *testing.T) {
 	t.Parallel()

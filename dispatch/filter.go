@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 
@@ -8,19 +9,31 @@ import (
 	"github.com/queenbridge/queenbridge/bridge/filter"
 )
 
-// newFilter compiles a route's filter; nil where it has none.
-func newFilter(cfg bridge.Route) (*filter.Filter, error) {
-	if cfg.Filter == "" {
-		return nil, nil
-	}
-	f, err := filter.Compile(cfg.Filter)
-	if err != nil {
-		return nil, fmt.Errorf("route %s: filter: %w", cfg.Name, err)
-	}
-	return f, nil
+// matcher says which events a route wants: a filter or a pattern.
+type matcher interface {
+	Match(ctx context.Context, e *bridge.Event) (bool, error)
 }
 
-// wanted asks the route's filter, once in the life of a delivery: a retry
+// newFilter compiles a route's filter or pattern; nil where it has neither.
+func newFilter(cfg bridge.Route) (matcher, error) {
+	switch {
+	case cfg.Filter != "":
+		f, err := filter.Compile(cfg.Filter)
+		if err != nil {
+			return nil, fmt.Errorf("route %s: filter: %w", cfg.Name, err)
+		}
+		return f, nil
+	case cfg.Pattern != nil:
+		p, err := filter.CompilePattern(cfg.Pattern)
+		if err != nil {
+			return nil, fmt.Errorf("route %s: pattern: %w", cfg.Name, err)
+		}
+		return p, nil
+	}
+	return nil, nil
+}
+
+// wanted asks the route's filter or pattern, once in the life of a delivery: a retry
 // passed it before, and a filter that was changed since does not end what was
 // begun. The exception is a redriven dead letter of class filter_error, about
 // which the filter never said a word. The error is the reason of such a dead

@@ -219,3 +219,22 @@ func TestNewRefusesAFilterThatDoesNotCompile(t *testing.T) {
 		t.Errorf("New: %v", err)
 	}
 }
+
+func TestEventsThatDoNotMatchThePatternAreAcked(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := testRoute("r", "q")
+		r.Pattern = map[string]any{"body": map[string]any{"n": []any{map[string]any{"numeric": []any{">", 1}}}}}
+		p := k.start(nil, r)
+		k.push("q", "p", `{"n":1}`, `{"n":2}`, `{"n":3}`)
+		k.wait(time.Second)
+		if n := len(k.fn.all()); n != 2 || len(k.fn.of(`{"n":1}`)) != 0 {
+			t.Errorf("%d calls, want 2", n)
+		}
+		if n := p.metric(t, "filtered_total"); n != 1 {
+			t.Errorf("filtered_total %v, want 1", n)
+		}
+		k.settledAll(r)
+		p.stop()
+	})
+}

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/queenbridge/queenbridge/bridge"
-	"github.com/queenbridge/queenbridge/bridge/filter"
 	"github.com/queenbridge/queenbridge/dispatch/format"
 )
 
@@ -20,7 +19,7 @@ type route struct {
 	retryQueue string
 	target     *target
 	policy     bridge.Policy
-	filter     *filter.Filter // nil: every event is wanted
+	filter     matcher // nil: every event is wanted
 	encoder    *format.Encoder
 	lots       lots // batch.size above 1
 	claim      *claim

@@ -21,17 +21,7 @@ const (
 	LimitLambdaEvent = 1 << 20
 )
 
-// Names in configurations (config.md, routes.format and targets.lambda.payload).
 const (
-	passthrough   = "passthrough"
-	ndjson        = "ndjson"
-	ceBinary      = "cloudevents-binary"
-	ceStructured  = "cloudevents-structured"
-	ceBatch       = "cloudevents-batch"
-	sqs           = "sqs"
-	lambdaRaw     = "raw"
-	lambdaCE      = "cloudevents"
-	invokeEvent   = "event"
 	headerSize    = "queen-batch-size"
 	contentJSON   = "application/json"
 	contentNDJSON = "application/x-ndjson"
@@ -77,39 +67,39 @@ func New(r bridge.Route, t bridge.Target) *Encoder {
 	}
 	if t.Lambda != nil {
 		e.lambda, e.form, e.limit = true, e.lambdaForm(t.Lambda.Payload), LimitLambda
-		if t.Lambda.Invoke == invokeEvent {
+		if t.Lambda.Invoke == bridge.InvokeEvent {
 			e.limit = LimitLambdaEvent
 		}
 	}
 	if e.form == "" {
-		e.form = passthrough
+		e.form = bridge.FormatPassthrough
 	}
 	return e
 }
 
 func (e *Encoder) lambdaForm(payload string) string {
 	switch payload {
-	case lambdaRaw:
-		return passthrough
-	case lambdaCE:
+	case bridge.LambdaRaw:
+		return bridge.FormatPassthrough
+	case bridge.LambdaCloudEvents:
 		if e.batched {
-			return ceBatch
+			return bridge.FormatCloudEventsBatch
 		}
-		return ceStructured
+		return bridge.FormatCloudEventsStructured
 	}
-	return sqs
+	return bridge.FormatSQS
 }
 
 // Plain says that a request is one event as it came, its body and its headers:
 // there is nothing to encode.
-func (e *Encoder) Plain() bool { return e.form == passthrough && !e.batched && !e.lambda }
+func (e *Encoder) Plain() bool { return e.form == bridge.FormatPassthrough && !e.batched && !e.lambda }
 
 // Indexed says that a function names an event by its position: nothing in a
 // list of bodies tells which is which.
 func (e *Encoder) Indexed() bool { return e.batched && e.nameless() }
 
 // nameless says that no id of the event stands in the request.
-func (e *Encoder) nameless() bool { return e.form == passthrough || e.form == ndjson }
+func (e *Encoder) nameless() bool { return e.form == bridge.FormatPassthrough || e.form == bridge.FormatNDJSON }
 
 // Limit is how large a body of more than one event may be, in bytes.
 func (e *Encoder) Limit() int { return e.limit }
@@ -122,7 +112,7 @@ func (e *Encoder) Encode(items []Item, now time.Time) Message {
 	case e.Plain():
 		it := items[0]
 		m = Message{Body: it.Event.Body, ContentType: it.Event.ContentType, Headers: it.Event.Headers}
-	case e.form == ceBinary:
+	case e.form == bridge.FormatCloudEventsBinary:
 		m = binaryCloudEvent(items[0])
 	default:
 		m = Message{Body: e.body(items, now), ContentType: e.contentType()}
@@ -154,11 +144,11 @@ func (e *Encoder) body(items []Item, now time.Time) []byte {
 // frame is what stands around and between the elements.
 func (e *Encoder) frame() (before, between, after string) {
 	switch {
-	case e.form == sqs:
+	case e.form == bridge.FormatSQS:
 		return `{"Records":[`, ",", "]}"
-	case e.form == ndjson:
+	case e.form == bridge.FormatNDJSON:
 		return "", "\n", "\n"
-	case e.form == ceBatch, e.form == passthrough && e.batched:
+	case e.form == bridge.FormatCloudEventsBatch, e.form == bridge.FormatPassthrough && e.batched:
 		return "[", ",", "]"
 	}
 	return "", "", ""
@@ -166,11 +156,11 @@ func (e *Encoder) frame() (before, between, after string) {
 
 func (e *Encoder) element(dst []byte, it *Item, now time.Time) []byte {
 	switch e.form {
-	case sqs:
+	case bridge.FormatSQS:
 		return e.record(dst, it, now)
-	case ndjson:
+	case bridge.FormatNDJSON:
 		return appendLine(dst, it)
-	case passthrough:
+	case bridge.FormatPassthrough:
 		return appendValue(dst, it)
 	}
 	return structuredCloudEvent(dst, it)
@@ -181,11 +171,11 @@ func (e *Encoder) element(dst []byte, it *Item, now time.Time) []byte {
 // more.
 func (e *Encoder) Size(it *Item) int {
 	switch e.form {
-	case sqs:
+	case bridge.FormatSQS:
 		return recordSize(it, e.queue)
-	case passthrough, ndjson:
+	case bridge.FormatPassthrough, bridge.FormatNDJSON:
 		return valueSize(it) + 1
-	case ceBinary:
+	case bridge.FormatCloudEventsBinary:
 		return len(it.Event.Body)
 	}
 	return cloudEventSize(it) + 1
@@ -193,11 +183,11 @@ func (e *Encoder) Size(it *Item) int {
 
 func (e *Encoder) contentType() string {
 	switch e.form {
-	case ndjson:
+	case bridge.FormatNDJSON:
 		return contentNDJSON
-	case ceStructured:
+	case bridge.FormatCloudEventsStructured:
 		return "application/cloudevents+json; charset=UTF-8"
-	case ceBatch:
+	case bridge.FormatCloudEventsBatch:
 		return "application/cloudevents-batch+json; charset=UTF-8"
 	}
 	return contentJSON
