@@ -15,8 +15,7 @@ import (
 // function may report it as failed.
 func (r *route) request(it *item, e *bridge.Event) (req *bridge.Request, ids []string) {
 	if !r.encoder.Plain() {
-		it.form = &format.Item{Event: e, Delivery: &it.d}
-		return r.requestOf([]*item{it})
+		return r.requestOf([]format.Item{{Event: e, Delivery: &it.d}})
 	}
 	id := bridge.DeliveryID(r.cfg.Name, it.d.Origin)
 	req = &bridge.Request{
@@ -46,28 +45,28 @@ func (r *route) capture() (n int64) {
 	return n
 }
 
-// requestOf is one request of items that have their form. It names a partition
-// where all are of one, and continues a trace where it has one event.
-func (r *route) requestOf(items []*item) (*bridge.Request, []string) {
-	forms, deliveries := make([]format.Item, len(items)), make([]string, len(items))
-	first := items[0]
-	req := &bridge.Request{Queue: first.d.Origin.Queue, Partition: first.d.Origin.Partition}
-	for i, it := range items {
-		forms[i], deliveries[i] = *it.form, bridge.DeliveryID(r.cfg.Name, it.d.Origin)
-		req.Attempt = max(req.Attempt, it.d.Attempt+1)
-		if it.d.Origin.Partition != req.Partition {
+// requestOf is one request of several events, and the names by which the
+// function may report them. It names a partition where all are of one, and
+// continues a trace where it has one event.
+func (r *route) requestOf(events []format.Item) (*bridge.Request, []string) {
+	deliveries, origin := make([]string, len(events)), events[0].Delivery.Origin
+	req := &bridge.Request{Queue: origin.Queue, Partition: origin.Partition, Capture: r.capture()}
+	for i := range events {
+		d := events[i].Delivery
+		deliveries[i] = bridge.DeliveryID(r.cfg.Name, d.Origin)
+		req.Attempt = max(req.Attempt, d.Attempt+1)
+		if d.Origin.Partition != req.Partition {
 			req.Partition = ""
 		}
 	}
-	m := r.encoder.Encode(forms, time.Now())
+	m := r.encoder.Encode(events, time.Now())
 	req.Body, req.ContentType, req.Headers = m.Body, m.ContentType, m.Headers
 	req.DeliveryID = deliveries[0]
-	if len(items) > 1 {
+	if len(events) > 1 {
 		req.DeliveryID = bridge.BatchID(deliveries)
 	} else {
-		req.Traceparent = first.form.Event.Traceparent
+		req.Traceparent = events[0].Event.Traceparent
 	}
-	req.Capture = r.capture()
 	return req, m.IDs
 }
 

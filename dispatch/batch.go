@@ -9,7 +9,6 @@ import (
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
-	"github.com/queenbridge/queenbridge/dispatch/format"
 )
 
 // itemState is where one message of a part stands.
@@ -38,9 +37,8 @@ type item struct {
 	deadline time.Time // of the call
 	key      string    // of the retry timer in the settle, of a detached item
 	reply    *queen.Item
-	reason   error        // of unstarted
-	form     *format.Item // as it is sent; nil while it is sent as it came
-	repeats  int          // calls that only looked for the culprit of a batch
+	reason   error // of unstarted
+	repeats  int   // calls that only looked for the culprit of a batch
 }
 
 // part is what one pop leased of one partition. With ordering none its items
@@ -419,7 +417,7 @@ func (p *part) close(result) {
 	for _, it := range p.items {
 		// A detached call may run on for long; the messages of a pop share
 		// their memory.
-		it.msg.Data, it.d.Payload, it.form = nil, nil, nil
+		it.msg.Data, it.d.Payload = nil, nil
 	}
 	if p.answered != nil {
 		close(p.answered)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/dispatch/format"
 )
 
 // called is what a call of several events came to. outs has the outcome of
@@ -23,11 +24,11 @@ func (r *route) callMembers(p *permit, members []member) called {
 	if len(members) == 0 {
 		return called{}
 	}
-	items := make([]*item, len(members))
+	items, forms := make([]*item, len(members)), make([]format.Item, len(members))
 	for i, m := range members {
-		items[i] = m.it
+		items[i], forms[i] = m.it, *m.form
 	}
-	req, ids := r.requestOf(items)
+	req, ids := r.requestOf(forms)
 	resp := r.attempt(r.d.calling, p, req, items[0].deadline)
 	return called{members, r.judgeAnswer(items, &resp, ids)}
 }

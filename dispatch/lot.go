@@ -34,8 +34,9 @@ type lot struct {
 
 // member is one event of a lot.
 type member struct {
-	p  *part
-	it *item
+	p    *part
+	it   *item
+	form *format.Item // as it is sent
 }
 
 // together is how many events one call of a delivery with so many attempts
@@ -83,12 +84,12 @@ func (p *part) gather(it *item) {
 	if !ok {
 		return
 	}
-	it.form = &format.Item{Event: &event, Delivery: &it.d}
+	m := member{p, it, &format.Item{Event: &event, Delivery: &it.d}}
 	most := 1
 	if p.r.cfg.Ordering != bridge.OrderingPartition { // a redriven event stands alone
 		most = p.r.together(it.d.Attempt)
 	}
-	p.r.lots.add(member{p, it}, most, p.r.encoder.Size(it.form))
+	p.r.lots.add(m, most, p.r.encoder.Size(m.form))
 }
 
 // add puts an event into the lot that takes so many.

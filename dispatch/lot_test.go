@@ -122,8 +122,8 @@ func TestBatchKeepsItsLeasesWhileItGathers(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(k *kit) {
 		r := batchRoute(10, 4*time.Minute)
-		p := k.start(nil, r)
 		k.pushSpread(3, 3)
+		p := k.start(nil, r)
 		k.wait(5 * time.Minute)
 		if diff := cmp.Diff([]int{3}, k.fn.sizes(t)); diff != "" {
 			t.Errorf("sizes of the calls (-want +got):\n%s", diff)
@@ -137,8 +137,8 @@ func TestFullBatchDoesNotWait(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(k *kit) {
 		r := batchRoute(4, time.Minute)
-		p := k.start(nil, r)
 		k.pushSpread(4, 2)
+		p := k.start(nil, r)
 		k.wait(time.Second)
 		if diff := cmp.Diff([]int{4}, k.fn.sizes(t)); diff != "" {
 			t.Errorf("sizes of the calls (-want +got):\n%s", diff)
@@ -194,8 +194,8 @@ func TestStopGivesBackWhatIsGathered(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(k *kit) {
 		r := batchRoute(10, 4*time.Minute)
-		p := k.start(nil, r)
 		k.pushSpread(3, 3)
+		p := k.start(nil, r)
 		k.wait(time.Second)
 		begun := time.Now()
 		p.stop()
@@ -238,8 +238,8 @@ func TestOnePoisonEventOfABatchIsTheOnlyDeadLetter(t *testing.T) {
 			inBubble(t, nil, func(k *kit) {
 				r := batchRoute(16, time.Second)
 				k.fn.answers(poisoned(t, status, `{"n":5}`))
-				p := k.start(nil, r)
 				k.pushSpread(16, 4)
+				p := k.start(nil, r)
 				k.wait(10 * time.Minute)
 				graves := k.graves("r")
 				if len(graves) != 1 || string(graves[0].Payload) != `{"n":5}` {
@@ -267,8 +267,8 @@ func TestHalvesOfAFailedBatchAreCalledAtOnce(t *testing.T) {
 		r := batchRoute(8, time.Second)
 		r.Retry.MaxAttempts = 12
 		k.fn.answers(poisoned(t, 500, `{"n":5}`))
-		p := k.start(nil, r)
 		k.pushSpread(8, 1)
+		p := k.start(nil, r)
 		k.wait(2 * time.Second)
 		delivered := map[string]bool{}
 		for _, c := range k.fn.all() {
@@ -305,8 +305,8 @@ func TestDownFunctionIsNotCalledForEveryEvent(t *testing.T) {
 			}
 			return bridge.Response{Status: 200}
 		})
-		p := k.start(nil, r)
 		k.pushSpread(64, 8)
+		p := k.start(nil, r)
 		k.wait(4 * time.Second)
 		if n := len(k.fn.all()); n != 3 {
 			t.Errorf("%d calls, want the batch and its halves: %v", n, k.fn.sizes(t))
@@ -343,8 +343,8 @@ func TestHeldBatchIsNotBisected(t *testing.T) {
 					}
 					return bridge.Response{Status: 200}
 				})
-				p := k.start(nil, r)
 				k.pushSpread(8, 2)
+				p := k.start(nil, r)
 				k.wait(2 * time.Second)
 				if diff := cmp.Diff([]int{8}, k.fn.sizes(t)); diff != "" {
 					t.Errorf("sizes of the calls (-want +got):\n%s", diff)
@@ -374,8 +374,8 @@ func TestSlowBatchIsDetached(t *testing.T) {
 			}
 			return bridge.Response{Status: 200}
 		})
-		p := k.start(nil, r)
 		k.pushSpread(4, 2)
+		p := k.start(nil, r)
 		k.wait(5 * time.Second)
 		if n, timers := k.depth("q", "r"), k.timers("r"); n != 0 || timers != 4 {
 			t.Errorf("%d leased, %d timers; want the partitions free and a retry each", n, timers)
@@ -405,8 +405,8 @@ func TestSlowFailingBatchIsTakenApartByRetries(t *testing.T) {
 		k.fn.answers(func(ctx context.Context, c call) bridge.Response {
 			return after(ctx, 5*time.Second, bad(ctx, c))
 		})
-		p := k.start(nil, r)
 		k.pushSpread(16, 2)
+		p := k.start(nil, r)
 		k.wait(time.Hour)
 		graves := k.graves("r")
 		if len(graves) != 1 || string(graves[0].Payload) != `{"n":3}` {
@@ -432,8 +432,8 @@ func TestRouteOfBatchesSettlesByTheFunctionsReport(t *testing.T) {
 			}
 			return bridge.Response{Status: 200, Body: fmt.Appendf(nil, `{"batchItemFailures":[{"itemIdentifier":"%d"}]}`, i)}
 		})
-		p := k.start(nil, r)
 		k.pushSpread(4, 2)
+		p := k.start(nil, r)
 		k.wait(5 * time.Minute)
 		if diff := cmp.Diff(map[string]int{`{"n":0}`: 1, `{"n":1}`: 1, `{"n":2}`: 3, `{"n":3}`: 1}, k.fn.seen(t)); diff != "" {
 			t.Errorf("calls of each event (-want +got):\n%s", diff)
@@ -453,8 +453,8 @@ func TestReportCountsOnlyWhereTheRouteAsksForIt(t *testing.T) {
 		k.fn.answers(func(context.Context, call) bridge.Response {
 			return bridge.Response{Status: 200, Body: []byte(`{"batchItemFailures":[{"itemIdentifier":"0"}]}`)}
 		})
-		p := k.start(nil, r)
 		k.pushSpread(4, 2)
+		p := k.start(nil, r)
 		k.wait(time.Minute)
 		if n := len(k.fn.all()); n != 1 {
 			t.Errorf("%d calls, want 1", n)
@@ -483,8 +483,8 @@ func TestCutReportLeavesNothingDone(t *testing.T) {
 					}
 					return bridge.Response{Status: 200}
 				})
-				p := k.start(nil, r)
 				k.pushSpread(4, 2)
+				p := k.start(nil, r)
 				k.wait(time.Minute)
 				for e, n := range k.fn.seen(t) {
 					if n != 2 {
@@ -510,8 +510,8 @@ func TestReportOfNothingSureFailsTheBatch(t *testing.T) {
 			}
 			return bridge.Response{Status: 200}
 		})
-		p := k.start(nil, r)
 		k.pushSpread(4, 1)
+		p := k.start(nil, r)
 		k.wait(10 * time.Minute)
 		graves := k.graves("r")
 		if len(graves) != 1 || string(graves[0].Payload) != `{"n":1}` || graves[0].reason.Class != bridge.FailureExhausted {

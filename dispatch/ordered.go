@@ -9,6 +9,7 @@ import (
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/dispatch/format"
 )
 
 const (
@@ -34,9 +35,11 @@ type ordered struct {
 	key      string // of the tally
 	last     time.Time
 
-	// Of a batch that failed as a whole (batch.size above 1): its culprit is
-	// one of the items before suspect; uncounted says that the tally counts
-	// calls that Queen's does not.
+	// With batch.size above 1: the items as they are sent, where they were read
+	// already. The culprit of a batch that failed as a whole is one of the items
+	// before suspect; uncounted says that the tally counts calls that Queen's
+	// does not.
+	forms     []*format.Item
 	suspect   int
 	uncounted bool
 }

@@ -18,11 +18,14 @@ import (
 
 // callPrefix calls the message in hand and those behind it, and acts on it.
 func (o *ordered) callPrefix(head *item, event *bridge.Event) bool {
-	head.form = &format.Item{Event: event, Delivery: &head.d}
-	items, end := o.prefix(head)
+	if o.forms == nil {
+		o.forms = make([]*format.Item, len(o.items))
+	}
+	o.forms[o.at] = &format.Item{Event: event, Delivery: &head.d}
+	items, forms, end := o.prefix(head)
 	var ids []string
 	resp, err := o.attempt(items, func() (req *bridge.Request) {
-		req, ids = o.r.requestOf(items)
+		req, ids = o.r.requestOf(forms)
 		return req
 	})
 	if err != nil {
@@ -41,25 +44,25 @@ func (o *ordered) callPrefix(head *item, event *bridge.Event) bool {
 
 // prefix is what is called with the message in hand, and where it ends: items
 // behind end are not of it, those before are or need no call.
-func (o *ordered) prefix(head *item) (items []*item, end int) {
+func (o *ordered) prefix(head *item) (items []*item, forms []format.Item, end int) {
 	most := o.r.together(head.d.Attempt)
 	if o.at < o.suspect {
 		most = min(most, max(1, (o.suspect-o.at)/2))
 	}
-	items, end = []*item{head}, o.at+1
-	size := o.r.encoder.Size(head.form)
+	items, forms, end = []*item{head}, []format.Item{*o.forms[o.at]}, o.at+1
+	size := o.r.encoder.Size(o.forms[o.at])
 	for end < len(o.items) && len(items) < most {
 		it := o.items[end]
 		fits, called := o.joins(it, end, &size)
 		if !fits {
 			break
 		}
-		end++
 		if called {
-			items = append(items, it)
+			items, forms = append(items, it), append(forms, *o.forms[end])
 		}
+		end++
 	}
-	return items, end
+	return items, forms, end
 }
 
 // joins says that an item may stand in the same prefix as those before it,
@@ -74,17 +77,17 @@ func (o *ordered) joins(it *item, at int, size *int) (fits, called bool) {
 	if it.state == ackOnly {
 		return true, false
 	}
-	if it.form == nil && !o.form(it) {
+	if o.forms[at] == nil && !o.form(it, at) {
 		return it.state == ackOnly, false
 	}
-	if *size += o.r.encoder.Size(it.form); *size > o.r.encoder.Limit() {
+	if *size += o.r.encoder.Size(o.forms[at]); *size > o.r.encoder.Limit() {
 		return false, false
 	}
 	return true, true
 }
 
 // form reads an item and asks the filter; false: it is not called.
-func (o *ordered) form(it *item) bool {
+func (o *ordered) form(it *item, at int) bool {
 	d, _, unreadable := o.r.read(it.msg, o.r.cfg.Queue)
 	event, err := d.Event()
 	if unreadable.Kind != "" || err != nil {
@@ -98,7 +101,7 @@ func (o *ordered) form(it *item) bool {
 		it.state = ackOnly
 		return false
 	}
-	it.form = &format.Item{Event: &event, Delivery: &it.d}
+	o.forms[at] = &format.Item{Event: &event, Delivery: &it.d}
 	return true
 }
 
