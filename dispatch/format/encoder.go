@@ -99,7 +99,9 @@ func (e *Encoder) Plain() bool { return e.form == bridge.FormatPassthrough && !e
 func (e *Encoder) Indexed() bool { return e.batched && e.nameless() }
 
 // nameless says that no id of the event stands in the request.
-func (e *Encoder) nameless() bool { return e.form == bridge.FormatPassthrough || e.form == bridge.FormatNDJSON }
+func (e *Encoder) nameless() bool {
+	return e.form == bridge.FormatPassthrough || e.form == bridge.FormatNDJSON
+}
 
 // Limit is how large a body of more than one event may be, in bytes.
 func (e *Encoder) Limit() int { return e.limit }
