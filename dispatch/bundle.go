@@ -122,7 +122,7 @@ func (b *bundler) settle(ctx context.Context, unit []*settlement, stuck func()) 
 	if len(unit) == 0 {
 		return
 	}
-	if len(unit) == 1 && unit[0].bytes > maxRiderBytes && len(unit[0].entries) > 1 {
+	if len(unit) == 1 && unit[0].bytes > b.d.room.riders && len(unit[0].entries) > 1 {
 		b.halves(ctx, unit[0], stuck) // Queen would refuse it (64 MiB, in base64)
 		return
 	}

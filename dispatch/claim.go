@@ -13,16 +13,20 @@ import (
 	"github.com/queenbridge/queenbridge/bridge/queen"
 )
 
-// Bounds of claim checks (design.md, "The event in the queue").
-const (
-	// maxInline is the largest payload that travels in a retry.
-	maxInline = 512 << 10
-	// maxStored is the largest payload kept for a claim, as it is stored: Queen
-	// answers with it twice, and the client reads 80 MiB.
-	maxStored = 38 << 20
-	// maxClaimed bounds the payloads read back at a time, all routes together.
-	maxClaimed = 128 << 20
-)
+// room is how large what is settled may be, in bytes (design.md, "The event in
+// the queue").
+type room struct {
+	inline int // a payload that travels in a retry
+	riders int // those of one settle together
+	stored int // a payload kept for a claim, as it is stored
+}
+
+// standardRoom: Queen answers with a stored payload twice, and the client reads
+// 80 MiB.
+var standardRoom = room{inline: 512 << 10, riders: maxRiderBytes, stored: 38 << 20}
+
+// maxClaimed bounds the payloads read back at a time, all routes together.
+const maxClaimed = 128 << 20
 
 // errClaimGone says that the payload of a claim is not stored any more.
 var errClaimGone = errors.New("the payload kept for this delivery is gone")
@@ -33,12 +37,12 @@ var errCrowded = errors.New("too many large payloads at a time")
 // addClaim lets a claim stand for the payload of a delivery: it is stored
 // before the settle. One that was read back is stored already. False: it is
 // too large even for that.
-func (e *entry) addClaim(d *bridge.Delivery) bool {
+func (e *entry) addClaim(d *bridge.Delivery, of room) bool {
 	if d.Claim != nil {
 		return true
 	}
 	stored := bridge.AppendLarge(nil, d.Payload)
-	if len(stored) > maxStored {
+	if len(stored) > of.stored {
 		return false
 	}
 	d.Claim = bridge.NewClaim(d.Payload)
@@ -60,7 +64,8 @@ func whole(d bridge.Delivery) bridge.Delivery {
 // fit makes the riders of a settlement small enough for one transaction: the
 // largest payloads are replaced by claims, those of retries first.
 func (s *settlement) fit() {
-	if s.bytes <= maxRiderBytes {
+	of := s.r.d.room
+	if s.bytes <= of.riders {
 		return
 	}
 	order := make([]*entry, 0, len(s.entries))
@@ -76,11 +81,11 @@ func (s *settlement) fit() {
 		return cmp.Compare(len(b.d.Payload), len(a.d.Payload))
 	})
 	for _, e := range order {
-		if s.bytes <= maxRiderBytes {
+		if s.bytes <= of.riders {
 			return
 		}
 		before := e.size()
-		if e.addClaim(e.d) {
+		if e.addClaim(e.d, of) {
 			e.rewrite()
 		}
 		s.bytes += e.size() - before
@@ -194,7 +199,7 @@ func claimed(d *bridge.Delivery) int64 {
 	if d.Claim == nil || d.Payload != nil {
 		return 0
 	}
-	return int64(min(max(d.Claim.Size, 1), maxStored)) // written by whoever pushed it
+	return int64(min(max(d.Claim.Size, 1), standardRoom.stored)) // written by whoever pushed it
 }
 
 // admit counts a payload that will be read back. False: others must go first.

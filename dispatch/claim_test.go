@@ -12,13 +12,14 @@ import (
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
 	"github.com/queenbridge/queenbridge/bridge/queen/devbroker"
+	"github.com/queenbridge/queenbridge/dispatch"
 )
 
 // largeEvent is an event whose payload is a little over size bytes, with a body
 // that no re-encoding survives.
 func largeEvent(id string, size int) (payload []byte, body string) {
 	body = id + "{\"b\":1,\"a\":1e400}\x00\xff" + strings.Repeat("\"\\u0000é\n", size/8)
-	if size > 8<<20 {
+	if size > 1<<20 {
 		body = id + strings.Repeat("x", size)
 	}
 	e := bridge.Event{ID: id, Source: "s", Received: time.Now(), ContentType: "text/plain", Body: []byte(body)}
@@ -46,13 +47,16 @@ func (k *kit) configure(queues ...bridge.ManagedQueue) {
 	}
 }
 
+// cramped makes everything large at a thirty-second of its size.
+func cramped(c *dispatch.Config) { c.Cramp(32) }
+
 func managed(r bridge.Route) []bridge.ManagedQueue {
 	return bridge.Config{Routes: []bridge.Route{r}}.ManagedQueues()
 }
 
 func TestLargeEventIsRetriedAndEndsAsADeadLetterWhole(t *testing.T) {
 	t.Parallel()
-	for _, size := range []int{100, 513 << 10, 900 << 10, 9 << 20} {
+	for _, size := range []int{100, 513 << 10, 900 << 10, 3 << 20} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, nil, func(k *kit) {
@@ -239,16 +243,16 @@ func TestManyLargeRetriesAreOneSettle(t *testing.T) {
 		})
 		const events = 40
 		for i := range events {
-			payload := `{"n":` + fmt.Sprint(i) + `,"x":"` + strings.Repeat("x", 500<<10) + `"}`
+			payload := `{"n":` + fmt.Sprint(i) + `,"x":"` + strings.Repeat("x", 15<<10) + `"}`
 			_, err := k.client.Push(k.Context(), []queen.Item{{Queue: "q", Partition: "p", TransactionID: fmt.Sprint(i), Payload: []byte(payload)}})
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i := range 4 {
-			k.pushLarge("p", fmt.Sprint("big", i), 5<<20)
+			k.pushLarge("p", fmt.Sprint("big", i), 160<<10)
 		}
-		p := k.start(nil, r)
+		p := k.start(cramped, r)
 		k.wait(2 * time.Minute)
 		if n := len(k.fn.all()); n != 2*(events+4) {
 			t.Errorf("%d calls, want %d", n, 2*(events+4))
@@ -268,8 +272,8 @@ func TestEventTooLargeToBeStoredAgain(t *testing.T) {
 			inBubble(t, nil, func(k *kit) {
 				status := map[bridge.Ordering]int{bridge.OrderingNone: 500, bridge.OrderingPartition: 400}[r.Ordering]
 				k.fn.answers(func(context.Context, call) bridge.Response { return bridge.Response{Status: status} })
-				p := k.start(nil, r)
-				k.pushLarge("p", "id", 39<<20)
+				p := k.start(cramped, r)
+				k.pushLarge("p", "id", 1300<<10)
 				k.push("q", "p", `{"next":1}`)
 				k.wait(time.Hour)
 				var told bool
@@ -298,9 +302,9 @@ func TestLargeDeadLetterOfAnOrderedRoute(t *testing.T) {
 	inBubble(t, nil, func(k *kit) {
 		r := orderedRoute("r", "q")
 		k.fn.answers(func(context.Context, call) bridge.Response { return bridge.Response{Status: 400} })
-		p := k.start(nil, r)
-		small, _ := k.pushLarge("p", "small", 1<<20)
-		k.pushLarge("p", "big", 34<<20)
+		p := k.start(cramped, r)
+		small, _ := k.pushLarge("p", "small", 100<<10)
+		k.pushLarge("p", "big", 1100<<10)
 		k.wait(time.Minute)
 		graves := k.graves("r")
 		if len(graves) != 2 {

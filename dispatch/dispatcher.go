@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -61,6 +62,8 @@ type Config struct {
 	Metrics prometheus.Registerer
 	// StopTimeout bounds Run after its context ended. Defaults to 30 seconds.
 	StopTimeout time.Duration
+
+	room room // tests make it smaller; zero: standardRoom
 }
 
 // Defaults of Config.
@@ -85,6 +88,7 @@ type Dispatcher struct {
 	stopTimeout time.Duration
 	newSender   func(bridge.Target) (Sender, error)
 	setup       func(context.Context, bridge.Route) error
+	room        room
 	paused      paused
 	testing     chan struct{} // holds a token for each test-fire under way
 	stopped     atomic.Bool
@@ -117,7 +121,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	}
 	d := &Dispatcher{
 		queen: cfg.Queen, log: cfg.Logger, lateTimers: firesLate(cfg.Health), stopTimeout: cfg.StopTimeout,
-		newSender: cfg.NewSender, setup: cfg.Setup, pool: cfg.Settings.MaxInFlight,
+		newSender: cfg.NewSender, setup: cfg.Setup, room: cmp.Or(cfg.room, standardRoom), pool: cfg.Settings.MaxInFlight,
 		testing: make(chan struct{}, maxTestFires), slots: map[string]*slot{}, targets: map[string]*target{},
 	}
 	if d.log == nil {

@@ -31,7 +31,7 @@ func (r *route) addAgain(e *entry, d bridge.Delivery, nonce string) {
 	next := d
 	next.Hop, next.Attempt, next.FirstFailed = d.Hop+1, 0, time.Time{}
 	e.was, e.d = &d, &next
-	payload, ok := e.travel(&next)
+	payload, ok := e.travel(&next, r.d.room)
 	if !ok {
 		r.leaveBehind(e, d, "it is too large to begin anew", nonce)
 		return

@@ -73,7 +73,7 @@ func (b *bundler) ridersAlone(ctx context.Context, s *settlement, entries []entr
 		return nil
 	}
 	err := errOversized
-	if n := sizeOf(entries); n <= maxRiderBytes || len(entries) == 1 {
+	if n := sizeOf(entries); n <= b.d.room.riders || len(entries) == 1 {
 		err = b.unfenced(ctx, s.lease, tx, stuck)
 	}
 	if !errors.Is(err, errOversized) && classify(err) != atFault {
@@ -96,7 +96,7 @@ func (b *bundler) ridersAlone(ctx context.Context, s *settlement, entries []entr
 	return b.ridersAlone(ctx, s, entries, stuck)
 }
 
-// errOversized stands for the refusal that riders over maxRiderBytes would
+// errOversized stands for the refusal that too many riders would
 // get.
 var errOversized = errors.New("the riders are too large for one transaction")
 

@@ -36,7 +36,7 @@ func (r *route) addReply(it *item, event *bridge.Event, resp *bridge.Response, o
 	}
 	payload := bridge.ReplyEvent(&it.d, event, resp, failed, time.Now()).AppendPayload(nil)
 	switch {
-	case len(payload) <= maxRiderBytes:
+	case len(payload) <= r.d.room.riders:
 		it.reply = &queen.Item{
 			Queue: r.cfg.Reply.Queue, Partition: r.cfg.Reply.ReplyPartition(&it.d, resp),
 			TransactionID: bridge.ReplyTxn(it.d.Lineage, it.d.Hop), Payload: payload,

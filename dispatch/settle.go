@@ -250,11 +250,11 @@ func (r *route) addTimer(e *entry, d bridge.Delivery, delay time.Duration, nonce
 	next.Hop++
 	e.was, e.d = &d, &next
 	var payload []byte
-	if len(d.Payload) <= maxInline || d.Claim != nil {
+	if len(d.Payload) <= r.d.room.inline || d.Claim != nil {
 		payload = next.AppendEnvelope(nil)
 	}
 	if payload == nil || len(payload) > maxTimerBytes {
-		if !e.addClaim(&next) {
+		if !e.addClaim(&next, r.d.room) {
 			r.leaveBehind(e, d, "it is too large to be kept for a retry", nonce)
 			return
 		}
@@ -287,7 +287,7 @@ func (r *route) addDead(e *entry, d bridge.Delivery, out bridge.Outcome, nonce s
 		Status: out.Failure.Status, Error: out.Failure.Error, Response: out.Response,
 	}
 	e.was, e.d, e.timer = &was, &d, nil
-	payload, ok := e.travel(&d)
+	payload, ok := e.travel(&d, r.d.room)
 	if !ok {
 		r.leaveBehind(e, was, "it is too large for a dead letter", nonce)
 		return
@@ -300,13 +300,13 @@ func (r *route) addDead(e *entry, d bridge.Delivery, out bridge.Outcome, nonce s
 
 // travel is the envelope of a delivery that is pushed: whole, unless that is
 // more than a settle takes. False: it cannot be stored again at all.
-func (e *entry) travel(d *bridge.Delivery) ([]byte, bool) {
+func (e *entry) travel(d *bridge.Delivery, of room) ([]byte, bool) {
 	*d = whole(*d)
 	payload := d.AppendEnvelope(nil)
-	if len(payload) <= maxRiderBytes {
+	if len(payload) <= of.riders {
 		return payload, true
 	}
-	if !e.addClaim(d) {
+	if !e.addClaim(d, of) {
 		return nil, false
 	}
 	return d.AppendEnvelope(nil), true
