@@ -134,8 +134,13 @@ type Network struct {
 // TargetRate is a token bucket of calls; 0 per second, the default, means off.
 type TargetRate struct {
 	PerSecond float64 `json:"per_second"`
-	Burst     int     `json:"burst"`
-	Shared    bool    `json:"shared"`
+	// Burst is how many calls may begin at once. 0, the default, means as many
+	// as a second allows.
+	Burst int `json:"burst"`
+	// Shared makes it one budget of all processes, kept in Queen's KV. Then
+	// within burst/per_second seconds (whole ones, at least one) no more calls
+	// begin than that time allows. Defaults to false: each process has its own.
+	Shared bool `json:"shared"`
 }
 
 // Breaker opens after failures that are the target's, not the message's.

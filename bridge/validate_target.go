@@ -39,7 +39,7 @@ func (t Target) check(k checklist) {
 	t.Network.check(k.below("network"))
 	k.between("concurrency", t.Concurrency, 1, maxConcurrency)
 	k.rate("rate", t.Rate.PerSecond, t.Rate.Burst)
-	k.when(t.Rate.Shared && t.Rate.PerSecond == 0, "rate.shared", "has no effect without rate.per_second")
+	t.Rate.check(k.below("rate"))
 	t.Breaker.check(k.below("breaker"))
 	k.notNegative("disable_after", t.DisableAfter)
 }
@@ -129,6 +129,21 @@ func (n Network) check(k checklist) {
 	k.webURL("proxy", n.Proxy)
 	u, err := url.Parse(n.Proxy)
 	k.when(err == nil && u.User == nil && (strings.Trim(u.Path, "/") != "" || u.RawQuery != ""), "proxy", "must be a host and port only, such as http://proxy.internal:3128")
+}
+
+// Bounds of a target's rate: above, it is a typing error; below, the window of
+// a shared one (the time of one call, at least) outlasts what is reasonable to
+// keep in Queen.
+const (
+	maxTargetRate = 1_000_000
+	minSharedRate = 1e-5 // about one a day
+)
+
+func (r TargetRate) check(k checklist) {
+	k.when(r.PerSecond > maxTargetRate, "per_second", "must be at most %d, got %v", maxTargetRate, r.PerSecond)
+	k.when(r.Burst > maxTargetRate, "burst", "must be at most %d, got %d", maxTargetRate, r.Burst)
+	k.when(r.Shared && r.PerSecond == 0, "shared", "has no effect without rate.per_second")
+	k.when(r.Shared && r.PerSecond > 0 && r.PerSecond < minSharedRate, "per_second", "must be at least 0.00001 where it is shared, got %v", r.PerSecond)
 }
 
 func (b Breaker) check(k checklist) {

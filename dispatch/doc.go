@@ -46,6 +46,16 @@
 // what a route left behind is listed (Orphans). TestFire tries a route without
 // touching a queue.
 //
+// # One target
+//
+// How many calls of a target run at once is learned: doubled from 4 up to its
+// concurrency while all goes well, halved by 429, 503 and timeouts. A rate
+// limit lets calls begin by tokens; a shared one takes them in blocks from a
+// counter in Queen's KV. Failures that are the target's own open its breaker:
+// then nothing is popped for it until, after a time that doubles, one event
+// probes it. Nothing of this counts an attempt or sleeps in a slot, and one of
+// several targets gets at most half the pool. See Dispatcher.Targets.
+//
 // # Promises
 //
 //   - An event is delivered or in Queen (queue, timer, dead letter) whatever
