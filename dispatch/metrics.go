@@ -118,7 +118,7 @@ func (m *metrics) of(route, target string) routeMetrics {
 func (m *metrics) forget(route string) {
 	of := prometheus.Labels{"route": route}
 	m.latency.DeletePartialMatch(of)
-	for _, v := range []*prometheus.CounterVec{m.attempts, m.retries, m.dead, m.lost, m.unknown, m.popped, m.filtered} {
+	for _, v := range []*prometheus.CounterVec{m.attempts, m.retries, m.dead, m.replies, m.claims, m.lost, m.unknown, m.popped, m.filtered} {
 		v.DeletePartialMatch(of)
 	}
 }
