@@ -38,8 +38,17 @@ const (
 )
 
 func BenchmarkBareEcho(b *testing.B) {
+	load(b, bareServer(b, new(atomic.Int64)), githubLoad)
+}
+
+// bareServer reads a body and computes the HMAC, and counts the requests that
+// it is reading.
+func bareServer(b *testing.B, reading *atomic.Int64) string {
+	b.Helper()
 	e := echo.New()
 	e.POST("/in/:source", func(c echo.Context) error {
+		reading.Add(1)
+		defer reading.Add(-1)
 		body, err := io.ReadAll(c.Request().Body)
 		if err != nil {
 			return err
@@ -56,7 +65,7 @@ func BenchmarkBareEcho(b *testing.B) {
 	server := &http.Server{Handler: e, ReadHeaderTimeout: time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute}
 	go func() { _ = server.Serve(l) }()
 	b.Cleanup(func() { _ = server.Close() })
-	load(b, l.Addr().String(), githubLoad)
+	return l.Addr().String()
 }
 
 func BenchmarkIngress(b *testing.B) {
@@ -91,7 +100,9 @@ func BenchmarkSpool(b *testing.B) {
 // benchServer runs a server until the benchmark ends and returns its address.
 func benchServer(b *testing.B, c ingress.Config) string {
 	b.Helper()
-	c.Metrics = prometheus.NewRegistry()
+	if c.Metrics == nil {
+		c.Metrics = prometheus.NewRegistry()
+	}
 	s, err := ingress.New(c)
 	if err != nil {
 		b.Fatal(err)

@@ -52,7 +52,7 @@ func sha256Hex(s string) string {
 
 // metric is the value of a metric with these labels, in pairs: a counter's or
 // gauge's, or how many values a histogram has seen. 0 where there is none.
-func metric(t *testing.T, reg prometheus.Gatherer, name string, labels ...string) float64 {
+func metric(t testing.TB, reg prometheus.Gatherer, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := reg.Gather()
 	if err != nil {

@@ -11,5 +11,8 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(spoolChild); dir != "" {
 		spoolUntilKilled(dir)
 	}
+	if addr := os.Getenv(holdChild); addr != "" {
+		holdConnections(addr)
+	}
 	goleak.VerifyTestMain(m)
 }
