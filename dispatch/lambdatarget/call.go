@@ -23,8 +23,7 @@ var errClosed = io.EOF
 // call is what is seen of one request below the SDK: it retries nothing, so
 // there is one.
 type call struct {
-	limit   int64     // of the answer's body, in bytes
-	payload io.Closer // the request's body; nil: none
+	limit int64 // of the answer's body, in bytes
 
 	mu        sync.Mutex // dials go on in goroutines of the transport
 	handshake bool       // the TLS handshake began, and did not end well
@@ -53,16 +52,6 @@ func callOf(ctx context.Context) *call {
 		c = &call{limit: maxAnswer}
 	}
 	return c
-}
-
-// release takes the payload from the transport, which may still be sending it
-// when the answer is there, or when the call was given up: it belongs to the
-// caller again. The SDK's body lets no Read begin after Close, and Close waits
-// for one under way.
-func (c *call) release() {
-	if c.payload != nil {
-		_ = c.payload.Close()
-	}
 }
 
 // watch returns ctx with the hooks set.

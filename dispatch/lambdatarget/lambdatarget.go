@@ -138,7 +138,6 @@ func (s *Sender) maxPayload() int {
 // help.
 func (s *Sender) once(ctx context.Context, r *bridge.Request) (resp bridge.Response, again bool) {
 	c := &call{limit: max(r.Capture, maxAnswer)}
-	defer c.release()
 	out, err := s.client.Invoke(withCall(ctx, c), s.input(r))
 	if c.status == 0 {
 		return c.failure(ctx, err), !c.sent() && retriable(c.err)

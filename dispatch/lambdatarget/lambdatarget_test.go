@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,54 @@ func TestAStaleConnectionIsNoAttempt(t *testing.T) {
 	if n := len(f.seen()); n != 5 {
 		t.Errorf("%d calls of 5", n)
 	}
+}
+
+// TestAFastAnswerIsWhole: it comes while the transport is still at the end of
+// the request, whose body the SDK closes then.
+func TestAFastAnswerIsWhole(t *testing.T) {
+	t.Parallel()
+	whole := `"` + strings.Repeat("x", 1<<20) + `"`
+	f := serveLambda(t, always(fakeAnswer{status: 200, body: whole}))
+	s, err := lambdatarget.New(t.Context(), target(f.url, nil), lambdatarget.Options{
+		Config: awsConfig,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			return &lateConn{Conn: conn, reads: make(chan struct{}, 1000)}, err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	r := request(`{}`)
+	r.Capture = 2 << 20
+	resp := s.Send(within(t, 10*time.Second), r)
+	if string(resp.Body) != whole || resp.Cut || resp.Truncated {
+		t.Errorf("Send = %d, %d bytes of %d, cut %v, %v", resp.Status, len(resp.Body), len(whole), resp.Cut, resp.Err)
+	}
+}
+
+// lateConn sends a request's payload and comes back from it only once the
+// answer's body is being read: its third read.
+type lateConn struct {
+	net.Conn
+	reads chan struct{}
+}
+
+func (c *lateConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.reads <- struct{}{}
+	return n, err
+}
+
+func (c *lateConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if string(p) == "{}" {
+		for range 3 {
+			<-c.reads
+		}
+	}
+	return n, err
 }
 
 func TestTheVersionThatRanIsLoggedAtDebug(t *testing.T) {

@@ -3,6 +3,7 @@ package lambdatarget
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -56,10 +57,11 @@ func newTransport(dial func(ctx context.Context, network, address string) (net.C
 // operation, whose context also reaches the requests for credentials.
 func (t *transport) Do(req *http.Request) (*http.Response, error) {
 	c := callOf(req.Context())
+	req = req.WithContext(c.watch(req.Context()))
 	if req.Body != nil {
-		c.payload = req.Body
+		req.Body = plainBody{req.Body}
 	}
-	resp, err := t.RoundTrip(req.WithContext(c.watch(req.Context())))
+	resp, err := t.RoundTrip(req)
 	if err != nil {
 		c.err = err
 		return nil, err
@@ -68,6 +70,14 @@ func (t *transport) Do(req *http.Request) (*http.Response, error) {
 	resp.Body = &answerBody{ReadCloser: resp.Body, call: c, left: c.limit}
 	return resp, nil
 }
+
+// plainBody hides WriteTo of the SDK's body (smithy-go 1.28.9), which returns
+// io.EOF once the SDK has closed the body: as soon as the answer begins. Then
+// net/http, still looking for bytes beyond the content length, takes it for a
+// failed write and drops the connection under the answer that is being read
+// (measured: 1 of 150 calls of a fast function on a busy machine). Read ends as
+// it should.
+type plainBody struct{ io.ReadCloser }
 
 // countedConn counts what is written, so that it is known whether a failed
 // request had begun to go out.
