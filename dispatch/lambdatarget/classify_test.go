@@ -247,7 +247,7 @@ func TestATimeoutHasAnUnknownOutcome(t *testing.T) {
 		<-ctx.Done()
 		return fakeAnswer{status: 200}
 	})
-	s := newSender(t, target(f.url, func(l *bridge.LambdaTarget) { l.Timeout = 100 * time.Millisecond }))
+	s := newSender(t, target(f.url, func(l *bridge.LambdaTarget) { l.Timeout = 500 * time.Millisecond }))
 	resp := s.Send(t.Context(), request(`{}`))
 	if out := decide(t, resp); out.Kind != bridge.Retry || out.Failure.Class != bridge.FailureTimeout || !resp.Sent || len(f.seen()) != 1 {
 		t.Errorf("Send = %+v, sent %v, %d requests; want a counted timeout", out, resp.Sent, len(f.seen()))
