@@ -75,7 +75,7 @@ func (r *route) blame(e *entry, cause error) bool {
 // nonce is the nonce of an entry's rider: the end of its transaction id. A
 // reply has none.
 func (e *entry) nonce() string {
-	txn := ""
+	var txn string
 	switch {
 	case e.timer != nil:
 		txn = e.timer.TransactionID
