@@ -235,3 +235,26 @@ func TestCapturedAnswerThatDripsIsCut(t *testing.T) {
 		t.Errorf("Send = %d, %q, cut %v, truncated %v, %v; want a cut 200", resp.Status, resp.Body, resp.Cut, resp.Truncated, resp.Err)
 	}
 }
+
+// A function may answer before it has read all. From then on the event's body
+// is the dispatcher's again; -race tells whether it is still being sent.
+func TestBodyIsGivenBackWithAnEarlyAnswer(t *testing.T) {
+	t.Parallel()
+	for _, http2 := range []bool{false, true} {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }))
+		quiet(server)
+		server.EnableHTTP2 = http2
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		s := newSender(t, server.URL, trusting(t, server))
+		for range 3 {
+			r := request()
+			r.Body = make([]byte, 16<<20)
+			resp := send(t, s, r)
+			clear(r.Body)
+			if resp.Status != 400 && !resp.Sent {
+				t.Errorf("HTTP/2 %v: Send = %d, sent %v, %v; want the 400", http2, resp.Status, resp.Sent, resp.Err)
+			}
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
 )
@@ -23,11 +24,13 @@ type progress struct {
 	shared    bool  // HTTP/2: others write on the connection, too
 	before    int64 // bytes written when the request got it
 	got       bool
+	wrote     bool          // the transport is done with the body
+	waiting   chan struct{} // closed then, where somebody waits
 }
 
 // watch returns ctx with the hooks set.
 func (p *progress) watch(ctx context.Context, secure bool) context.Context {
-	trace := &httptrace.ClientTrace{GotConn: p.gotConn}
+	trace := &httptrace.ClientTrace{GotConn: p.gotConn, WroteRequest: p.wroteRequest}
 	if secure {
 		trace.TLSHandshakeStart = func() { p.setHandshake(true) }
 		trace.TLSHandshakeDone = func(_ tls.ConnectionState, err error) { p.setHandshake(err != nil) }
@@ -54,6 +57,39 @@ func (p *progress) gotConn(info httptrace.GotConnInfo) {
 		p.conn, p.before = conn, conn.written.Load()
 	}
 }
+
+func (p *progress) wroteRequest(httptrace.WroteRequestInfo) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wrote = true
+	if p.waiting != nil {
+		close(p.waiting)
+		p.waiting = nil
+	}
+}
+
+// awaitWritten makes the event's body the caller's again. A function may
+// answer before it has read all, or the call be given up: the transport then
+// ends its connection, or stream, and is done with the body at once. It says
+// nothing where it had not begun to send, so the wait is bounded.
+func (p *progress) awaitWritten() {
+	p.mu.Lock()
+	if !p.got || p.wrote {
+		p.mu.Unlock()
+		return
+	}
+	done := make(chan struct{})
+	p.waiting = done
+	p.mu.Unlock()
+	t := time.NewTimer(writtenWait)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+}
+
+const writtenWait = 100 * time.Millisecond
 
 // sent says that the function may have seen something of the request.
 func (p *progress) sent() bool {

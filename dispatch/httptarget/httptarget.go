@@ -37,7 +37,7 @@ type Options struct {
 // Sender calls one HTTP target. Safe for concurrent use.
 type Sender struct {
 	url       *url.URL
-	method    string
+	template  http.Request // of every attempt
 	timeout   time.Duration
 	headers   http.Header // of the target, credential included: they replace the event's
 	secrets   []string    // of the target, not to be shown
@@ -64,7 +64,10 @@ func New(t bridge.Target, o Options) (*Sender, error) {
 		return nil, err
 	}
 	s := &Sender{
-		url: u, method: cmp.Or(t.HTTP.Method, http.MethodPost), timeout: t.HTTP.Timeout,
+		url: u, timeout: t.HTTP.Timeout,
+		template: http.Request{
+			Method: cmp.Or(t.HTTP.Method, http.MethodPost), URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		},
 		userAgent: cmp.Or(o.UserAgent, "queenbridge"), now: o.Now,
 	}
 	if s.now == nil {
@@ -166,6 +169,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 // may help.
 func (s *Sender) exchange(ctx context.Context, r *bridge.Request, bearer string) (resp bridge.Response, again bool) {
 	var p progress
+	defer p.awaitWritten()
 	req := s.request(p.watch(ctx, s.url.Scheme == "https"), r, bearer)
 	if s.sigv4 != nil {
 		if err := s.sigv4.Sign(ctx, req, r.Body, s.now()); err != nil {
@@ -189,13 +193,15 @@ func (s *Sender) exchange(ctx context.Context, r *bridge.Request, bearer string)
 // send it a second time by itself, as it does with an Idempotency-Key or a
 // method it takes for idempotent (measured).
 func (s *Sender) request(ctx context.Context, r *bridge.Request, bearer string) *http.Request {
-	req := &http.Request{
-		Method: s.method, URL: s.url, Host: s.url.Host, Header: s.requestHeader(r, bearer),
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		// Never http.NoBody: that is sent again, too.
-		Body: io.NopCloser(bytes.NewReader(r.Body)), ContentLength: int64(len(r.Body)),
+	req := s.template.WithContext(ctx)
+	req.Header = s.requestHeader(r, bearer)
+	// Never http.NoBody: that is sent again, too.
+	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(r.Body)), int64(len(r.Body))
+	if s.sigv4 != nil {
+		own := *s.url // signers sort its query
+		req.URL = &own
 	}
-	return req.WithContext(ctx)
+	return req
 }
 
 // Close drops idle connections. Calls under way are not disturbed.

@@ -3,6 +3,8 @@ package httptarget_test
 import (
 	"encoding/base64"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -205,6 +207,26 @@ func TestSigV4SignsEachAttempt(t *testing.T) {
 	if signatures[0] == signatures[1] {
 		t.Error("the second attempt carries the first one's signature")
 	}
+}
+
+// Signers write into the request they are given; calls run at once.
+func TestSigV4SignsCallsAtOnce(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.RequestURI) })
+	o := httptarget.Options{SigV4: func(a bridge.Auth) (httptarget.RequestSigner, error) {
+		return aws.NewSigner(t.Context(), aws.SignerConfig{Service: a.Service, Region: a.Region})
+	}}
+	s := newSenderWith(t, url+"/hook?b=2&a=1", o, func(t *bridge.Target) { t.Auth = bridge.Auth{Type: "sigv4", Service: "lambda", Region: "eu-west-1"} })
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if resp := send(t, s, request()); resp.Status != 200 || string(resp.Body) != "/hook?a=1&b=2" {
+				t.Errorf("Send = %d, %s, %v", resp.Status, resp.Body, resp.Err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestSigV4WithoutCredentialsIsAnUnsentFailure(t *testing.T) {
