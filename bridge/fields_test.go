@@ -35,6 +35,7 @@ var builtFields = strings.Fields(`
 	targets[0].breaker.enabled targets[0].breaker.failures targets[0].breaker.open targets[0].breaker.max_open targets[0].disable_after
 	routes[0].name routes[0].queue routes[0].target routes[0].group routes[0].subscribe routes[0].filter routes[0].ordering
 	routes[0].pattern routes[0].batch.size routes[0].batch.window routes[0].report_item_failures routes[0].format
+	routes[0].transform.body routes[0].transform.headers
 	routes[0].detach_after routes[0].retry.max_attempts routes[0].retry.max_age routes[0].retry.backoff routes[0].retry.jitter
 	routes[0].outcomes.success routes[0].outcomes.retry routes[0].outcomes.dead routes[0].concurrency routes[0].paused
 	routes[0].reply.queue routes[0].reply.partition routes[0].reply.on_failure routes[0].on_exhausted

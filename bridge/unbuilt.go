@@ -16,10 +16,6 @@ var (
 	unbuiltTarget = []feature{
 		{"lambda", "Lambda targets are"},
 	}
-	unbuiltRoute = []feature{
-		{"transform.body", "transforms are"},
-		{"transform.headers", "transforms are"},
-	}
 )
 
 // Unbuilt refuses, by name, every field of config.md whose feature is not
@@ -34,11 +30,6 @@ func (c Config) Unbuilt() []Problem {
 		decodeDefaults(&standard)
 		at := root.below("targets[%d]", i)
 		at.unbuilt(unbuiltTarget, t, standard)
-	}
-	for i, r := range c.Routes {
-		var standard Route
-		decodeDefaults(&standard)
-		root.below("routes[%d]", i).unbuilt(unbuiltRoute, r, standard)
 	}
 	return problems
 }

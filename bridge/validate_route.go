@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -110,6 +111,10 @@ func (r Route) checkBatch(k checklist) {
 
 // checkCall checks what a route asks of the kind of its target.
 func (r Route) checkCall(k checklist, t Target) {
+	for _, name := range slices.Sorted(maps.Keys(r.Transform.Headers)) {
+		k.when(!r.carriesHeader(name, t), "transform.headers."+name, "has no effect: headers of events go with batch.size 1 and "+
+			"format passthrough or cloudevents-binary, and as attributes with format or payload sqs")
+	}
 	if t.Lambda == nil {
 		return
 	}
@@ -117,6 +122,24 @@ func (r Route) checkCall(k checklist, t Target) {
 		"is for HTTP targets: leave it out and set lambda.payload of target %q (sqs, raw or cloudevents)", t.Name)
 	k.when(r.ReportItemFailures && t.Lambda.Invoke == InvokeEvent, "report_item_failures",
 		"has no effect on target %q: an asynchronous invoke has no answer; set its lambda.invoke to request_response", t.Name)
+}
+
+// carriesHeader says that a header of the event reaches the function; its
+// content type also as an attribute of a CloudEvent.
+func (r Route) carriesHeader(name string, t Target) bool {
+	ofEvent := strings.EqualFold(name, "content-type")
+	if t.Lambda != nil {
+		return t.Lambda.Payload != LambdaRaw && (ofEvent || t.Lambda.Payload != LambdaCloudEvents)
+	}
+	switch r.Format {
+	case FormatSQS, FormatCloudEventsBinary:
+		return true
+	case FormatCloudEventsStructured, FormatCloudEventsBatch:
+		return ofEvent
+	case FormatNDJSON:
+		return false
+	}
+	return r.Batch.Size <= 1
 }
 
 // maxWindow bounds how long events are kept from being called.

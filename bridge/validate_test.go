@@ -272,6 +272,11 @@ func TestValidateBatches(t *testing.T) {
 		{"one attempt", `"batch": {"size": 2}, "retry": {"max_attempts": 1}`,
 			`routes[0].retry.max_attempts: must be 2 or more with batch.size above 1: after a batch failed each event needs an attempt of its own, or one would end for the fault of another`},
 		{"reply", `"batch": {"size": 2}, "reply": {"queue": "answers"}`, `routes[0].reply.queue: needs batch.size 1: the answer to a batch is no reply to one event`},
+		{"header of a batch", `"batch": {"size": 2}, "transform": {"headers": {"x-a": "'a'"}}`, `routes[0].transform.headers.x-a: has no effect: headers of events go with batch.size 1 and ` +
+			`format passthrough or cloudevents-binary, and as attributes with format or payload sqs`},
+		{"header of an event", `"transform": {"headers": {"x-a": "'a'"}}`, ""},
+		{"header as an attribute", `"target": "fn", "batch": {"size": 2}, "transform": {"headers": {"x-a": "'a'"}}`, ""},
+		{"content type of CloudEvents", `"batch": {"size": 2}, "format": "cloudevents-batch", "transform": {"headers": {"Content-Type": "'text/plain'"}}`, ""},
 		{"lambda", `"target": "fn", "batch": {"size": 2}, "report_item_failures": true`, ""},
 		{"lambda format", `"target": "fn", "format": "ndjson"`,
 			`routes[0].format: is for HTTP targets: leave it out and set lambda.payload of target "fn" (sqs, raw or cloudevents)`},

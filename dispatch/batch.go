@@ -194,12 +194,12 @@ func (p *part) call(it *item) {
 	if !ok {
 		return
 	}
-	resp, ids, err := p.callInSlot(it, &event)
+	resp, ids, err := p.callInSlot(it, event)
 	if err != nil {
 		p.giveUp(it, err)
 		return
 	}
-	out := p.r.addReply(it, &event, &resp, p.r.decideOne(it, &resp, ids))
+	out := p.r.addReply(it, event, &resp, p.r.decideOne(it, &resp, ids))
 	wasDetached := p.ended(it, out)
 	p.r.record(it, &resp, out, wasDetached)
 	if wasDetached {
@@ -215,28 +215,32 @@ func (p *part) rescue(it *item) {
 	}
 }
 
-// judge reads the event of an item and asks the filter; not ok: it is not to
-// be called, and its outcome is known.
-func (p *part) judge(it *item) (event bridge.Event, ok bool) {
+// judge reads the event of an item, asks the filter, and transforms it; not
+// ok: it is not to be called, and its outcome is known.
+func (p *part) judge(it *item) (event *bridge.Event, ok bool) {
 	if !p.readBack(it) {
-		return event, false
+		return nil, false
 	}
-	event, err := it.d.Event()
+	read, err := it.d.Event()
 	if err != nil {
 		p.ended(it, undecodable(err))
-		return event, false
+		return nil, false
 	}
-	switch wanted, err := p.r.wanted(it, &event); {
+	switch wanted, err := p.r.wanted(it, &read); {
 	case err != nil:
 		p.ended(it, unfilterable(err))
-		return event, false
+		return nil, false
 	case !wanted:
 		p.skip(it)
-		return event, false
+		return nil, false
 	}
 	if p.r.overdue(it.d) {
 		p.giveUp(it, errHeld)
-		return event, false
+		return nil, false
+	}
+	if event, err = p.r.transformed(p.r.d.settling, &read); err != nil {
+		p.ended(it, untransformable(err))
+		return nil, false
 	}
 	return event, true
 }

@@ -33,6 +33,33 @@ func newFilter(cfg bridge.Route) (matcher, error) {
 	return nil, nil
 }
 
+// newTransform compiles a route's transform; nil where it has none.
+func newTransform(cfg bridge.Route) (*filter.Transform, error) {
+	if cfg.Transform.Body == "" && len(cfg.Transform.Headers) == 0 {
+		return nil, nil
+	}
+	t, err := filter.CompileTransform(cfg.Transform)
+	if err != nil {
+		return nil, fmt.Errorf("route %s: transform: %w", cfg.Name, err)
+	}
+	return t, nil
+}
+
+// transformed makes of an event what its function gets. The error is the
+// reason of a dead letter.
+func (r *route) transformed(ctx context.Context, e *bridge.Event) (*bridge.Event, error) {
+	if r.transform == nil {
+		return e, nil
+	}
+	return r.transform.Apply(ctx, e)
+}
+
+// untransformable is the outcome of an event of which the transform can make
+// nothing: never dropped, never called as it is.
+func untransformable(err error) bridge.Outcome {
+	return bridge.Outcome{Kind: bridge.Dead, Failure: bridge.Failure{Class: bridge.FailureTransform, Error: err.Error()}}
+}
+
 // wanted asks the route's filter or pattern, once in the life of a delivery: a retry
 // passed it before, and a filter that was changed since does not end what was
 // begun. The exception is a redriven dead letter of class filter_error, about

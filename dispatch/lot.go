@@ -84,7 +84,7 @@ func (p *part) gather(it *item) {
 	if !ok {
 		return
 	}
-	m := member{p, it, &format.Item{Event: &event, Delivery: &it.d}}
+	m := member{p, it, &format.Item{Event: event, Delivery: &it.d}}
 	most := 1
 	if p.r.cfg.Ordering != bridge.OrderingPartition { // a redriven event stands alone
 		most = p.r.together(it.d.Attempt)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge/queen/devbroker"
 )
 
 func batchRoute(size int, window time.Duration) bridge.Route {
@@ -587,4 +588,60 @@ func TestFilteredEventsAreNotInTheBatch(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A stop ends the search for the culprit: nobody is blamed.
+func TestStopWhileABatchIsBisectedBuriesNobody(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := batchRoute(8, time.Second)
+		bad := poisoned(t, 400, `{"n":5}`)
+		k.fn.answers(func(ctx context.Context, c call) bridge.Response {
+			return after(ctx, 500*time.Millisecond, bad(ctx, c))
+		})
+		k.pushSpread(8, 2)
+		p := k.start(nil, r)
+		k.wait(1700 * time.Millisecond)
+		p.stop()
+		if n := len(k.fn.all()); n == 0 || n > 4 {
+			t.Fatalf("%d calls before the stop", n)
+		}
+		k.fn.answers(func(context.Context, call) bridge.Response { return bridge.Response{Status: 200} })
+		next := k.start(nil, r)
+		k.wait(10 * time.Minute)
+		if graves := k.graves("r"); len(graves) != 0 {
+			t.Errorf("%d dead letters", len(graves))
+		}
+		if n := len(k.fn.seen(t)); n != 8 {
+			t.Errorf("%d events called", n)
+		}
+		k.settledAll(r)
+		next.stop()
+	})
+}
+
+// A lost lease takes its events out of the search, and the others go on.
+func TestLostLeaseEndsItsPartOfABatch(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := batchRoute(8, 4*time.Minute)
+		k.pushSpread(4, 4)
+		p := k.start(nil, r)
+		k.wait(time.Second)
+		k.faults.set(func(req *http.Request) devbroker.Fault { // no lease is renewed
+			if strings.HasSuffix(req.URL.Path, "/extend") {
+				return devbroker.Fault{Status: 503}
+			}
+			return devbroker.Fault{}
+		})
+		k.wait(90 * time.Second)
+		k.faults.set(nil)
+		k.wait(10 * time.Minute)
+		seen := k.fn.seen(t)
+		if len(seen) != 4 {
+			t.Errorf("%d events called", len(seen))
+		}
+		k.settledAll(r)
+		p.stop()
+	})
 }

@@ -152,10 +152,14 @@ func (o *ordered) step(it *item) bool {
 		it.state = ackOnly
 		return o.next(it)
 	}
-	if o.r.batched() {
-		return o.callPrefix(it, &event)
+	sent, err := o.r.transformed(o.r.d.settling, &event)
+	if err != nil {
+		return o.bury(it, untransformable(err))
 	}
-	out, err := o.call(it, &event)
+	if o.r.batched() {
+		return o.callPrefix(it, sent)
+	}
+	out, err := o.call(it, sent)
 	if err != nil {
 		return o.notCalled(err)
 	}

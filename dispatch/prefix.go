@@ -101,7 +101,11 @@ func (o *ordered) form(it *item, at int) bool {
 		it.state = ackOnly
 		return false
 	}
-	o.forms[at] = &format.Item{Event: &event, Delivery: &it.d}
+	sent, err := o.r.transformed(o.r.d.settling, &event)
+	if err != nil {
+		return false
+	}
+	o.forms[at] = &format.Item{Event: sent, Delivery: &it.d}
 	return true
 }
 

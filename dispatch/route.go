@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/filter"
 	"github.com/queenbridge/queenbridge/dispatch/format"
 )
 
@@ -19,7 +20,8 @@ type route struct {
 	retryQueue string
 	target     *target
 	policy     bridge.Policy
-	filter     matcher // nil: every event is wanted
+	filter     matcher           // nil: every event is wanted
+	transform  *filter.Transform // nil: events are called as they are
 	encoder    *format.Encoder
 	lots       lots // batch.size above 1
 	claim      *claim
@@ -62,8 +64,12 @@ func (d *Dispatcher) newRoute(cfg bridge.Route, t *target) (*route, error) {
 	if err != nil {
 		return nil, err
 	}
+	transform, err := newTransform(cfg)
+	if err != nil {
+		return nil, err
+	}
 	r := &route{
-		d: d, cfg: cfg, group: groupOf(cfg), retryQueue: bridge.RetryQueue(cfg.Name), target: t, policy: policy, filter: wanted, memo: newMemo(), large: &large{queen: d.queen},
+		d: d, cfg: cfg, group: groupOf(cfg), retryQueue: bridge.RetryQueue(cfg.Name), target: t, policy: policy, filter: wanted, transform: transform, memo: newMemo(), large: &large{queen: d.queen},
 		log: d.log.With(slog.String(keyRoute, cfg.Name), slog.String(keyTarget, cfg.Target)),
 	}
 	r.lots = lots{r: r, open: map[int]*lot{}, waiting: map[*lot]bool{}}

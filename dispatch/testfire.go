@@ -89,7 +89,11 @@ func (r *route) fire(ctx context.Context, event *bridge.Event) (Result, error) {
 	id := "test:" + rand.Text()
 	origin := bridge.Origin{Queue: r.cfg.Queue, Partition: "test", TransactionID: id, MessageID: id, CreatedAt: time.Now()}
 	it := &item{d: bridge.NewDelivery(r.cfg.Name, origin, nil)}
-	req, _ := r.request(it, event)
+	sent, err := r.transformed(ctx, event)
+	if err != nil {
+		return failedResult(untransformable(err)), nil
+	}
+	req, _ := r.request(it, sent)
 	resp := r.attempt(ctx, &permit{}, req, time.Now().Add(r.target.timeout()))
 	if ctx.Err() != nil && resp.Err != nil {
 		return Result{}, fmt.Errorf("test-fire: %w", context.Cause(ctx))
