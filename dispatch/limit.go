@@ -242,6 +242,9 @@ func (l *limiter) free(c *claim) {
 
 // grant serves the waiting routes in turn while slots last.
 func (l *limiter) grant() {
+	if l.ring.Len() == 0 {
+		return
+	}
 	now := time.Now()
 	for tries := l.ring.Len(); tries > 0 && !l.pool.full(); {
 		front := l.ring.Front()
