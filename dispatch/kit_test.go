@@ -423,7 +423,7 @@ func (k *kit) foreignTimer(queueName, partition, key, payload string) {
 }
 
 // raw is a call of the broker's HTTP API.
-func (k *kit) raw(method, path, body string) {
+func (k *kit) raw(method, path, body string) []byte {
 	k.Helper()
 	req, err := http.NewRequestWithContext(k.Context(), method, "http://queen"+path, strings.NewReader(body))
 	if err != nil {
@@ -437,6 +437,7 @@ func (k *kit) raw(method, path, body string) {
 	if resp.StatusCode > 299 {
 		k.Fatalf("%s %s: %d %s", method, path, resp.StatusCode, answer)
 	}
+	return answer
 }
 
 // readBody reads a request's body and puts it back.
