@@ -74,7 +74,8 @@ type DeadLetter struct {
 	ID       string
 	Route    string
 	FailedAt time.Time // Queen's clock
-	Reason   bridge.DeadReason
+	// Reason is why; its Response only where Payload was asked for.
+	Reason bridge.DeadReason
 	// Delivery is the webhook-id the function saw.
 	Delivery string
 	Origin   bridge.Origin
@@ -132,8 +133,8 @@ type DeadLetterQuery struct {
 	Limit int
 	// Offset is the Next of the page before; 0: the first.
 	Offset int
-	// WithPayload asks for Payload: bodies may hold what not every reader may
-	// see.
+	// WithPayload asks for Payload and for the function's answer in Reason: both
+	// may hold what not every reader may see.
 	WithPayload bool
 }
 
@@ -178,6 +179,8 @@ func (o *Operator) DeadLetters(ctx context.Context, route string, q DeadLetterQu
 		}
 		if q.WithPayload {
 			o.addPayload(ctx, l)
+		} else {
+			l.Reason.Response = ""
 		}
 		l.delivery.Payload = nil
 		page.Letters = append(page.Letters, *l)
