@@ -38,6 +38,16 @@ func (k Kind) Singular() string {
 // Valid says that k is one of Kinds.
 func (k Kind) Valid() bool { return slices.Contains(Kinds(), k) }
 
+// ValidName says that a resource of the kind may have that name (config.md).
+func (k Kind) ValidName(name string) bool {
+	if k != KindQueue {
+		return namePattern.MatchString(name)
+	}
+	var problems []Problem
+	checklist{problems: &problems}.foreignQueue("name", name)
+	return len(problems) == 0
+}
+
 // Type is the Go type of the kind's resources: Source, Target, Route, Queue.
 // Nil where k is not valid.
 func (k Kind) Type() reflect.Type {

@@ -18,7 +18,11 @@
 //	PATCH  /v1/{kind}/{name}              JSON merge patch (RFC 7396)
 //	DELETE /v1/{kind}/{name}              204, or 202 for a route that drains
 //	POST   /v1/{kind}/{name}/pause        and /resume: sources, targets, routes
-//	POST   /v1/targets/{name}/test        call it with a test event
+//	POST   /v1/routes/{name}/test         call its target with a test event
+//	GET    /v1/routes/{name}/dead-letters             and /{id}
+//	POST   /v1/routes/{name}/dead-letters/redrive     and /delete: those that fit the body
+//	DELETE /v1/routes/{name}/dead-letters/{id}
+//	GET    /v1/routes/{name}/retries      and POST /{key}/now
 //	GET    /v1/status  /v1/schemes  /v1/openapi.json
 //	POST   /v1/reseal                     seal secrets under the newest key
 //

@@ -65,7 +65,7 @@ func (s *Server) endpoints() []endpoint {
 	for _, kind := range bridge.Kinds() {
 		all = append(all, s.resourceEndpoints(kind)...)
 	}
-	return all
+	return append(all, s.operateEndpoints()...)
 }
 
 func (s *Server) resourceEndpoints(kind bridge.Kind) []endpoint {
@@ -79,7 +79,7 @@ func (s *Server) resourceEndpoints(kind bridge.Kind) []endpoint {
 			answers: answers, errors: []adminapi.Code{adminapi.CodeNotFound}, serve: s.read},
 		{method: "PUT", path: one, role: bridge.RoleAdmin, id: "put_" + word, summary: "Make a " + word + " what the body says",
 			query: []parameter{validateOnly, storedWrite}, headers: []parameter{ifMatch, ifNoneMatch}, body: kind,
-			answers: map[int]any{200: kind, 201: kind}, errors: changeErrors, serve: s.put},
+			answers: map[int]any{200: kind, 201: kind}, errors: append([]adminapi.Code{adminapi.CodeNotFound}, changeErrors...), serve: s.put},
 		{method: "PATCH", path: one, role: bridge.RoleAdmin, id: "patch_" + word, summary: "Change fields of a " + word + " (RFC 7396)",
 			query: []parameter{validateOnly, storedWrite}, headers: []parameter{ifMatch}, body: kind, patch: true,
 			answers: answers, errors: append([]adminapi.Code{adminapi.CodeNotFound}, changeErrors...), serve: s.patch},
@@ -128,15 +128,16 @@ func (s *Server) find(q *request) (*endpoint, error) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
+	path := s.closest(segments)
 	var allowed []string
 	for i := range s.routes {
 		e := &s.routes[i]
-		vars, fits := match(strings.Split(e.path, "/"), segments)
 		switch {
-		case fits && e.method == method:
-			q.vars = vars
+		case e.path != path:
+		case e.method == method:
+			q.vars, _ = match(strings.Split(path, "/"), segments)
 			return e, nil
-		case fits:
+		default:
 			allowed = append(allowed, e.method)
 		}
 	}
@@ -148,6 +149,19 @@ func (s *Server) find(q *request) (*endpoint, error) {
 	}
 	slices.Sort(allowed)
 	return nil, problem(adminapi.CodeMethod, "%s", strings.Join(allowed, ", "))
+}
+
+// closest is the path of the table that fits with the fewest names left open:
+// /dead-letters/redrive before /dead-letters/{id}.
+func (s *Server) closest(segments []string) string {
+	best, open := "", len(segments)+1
+	for i := range s.routes {
+		vars, fits := match(strings.Split(s.routes[i].path, "/"), segments)
+		if fits && len(vars) < open {
+			best, open = s.routes[i].path, len(vars)
+		}
+	}
+	return best
 }
 
 // splitPath parts an escaped path, so that a name may hold a slash.

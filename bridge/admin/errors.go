@@ -75,6 +75,8 @@ func (s *Server) translate(q *request, err error) *adminapi.Error {
 		code adminapi.Code
 	}{
 		{errors.Is(err, rules.ErrNotFound), adminapi.CodeNotFound},
+		{errors.Is(err, ErrNotFound), adminapi.CodeNotFound},
+		{errors.Is(err, ErrConflict), adminapi.CodeConflict},
 		{errors.Is(err, rules.ErrManagedByFile), adminapi.CodeManagedByFile},
 		{errors.Is(err, rules.ErrDraining), adminapi.CodeDraining},
 		{errors.Is(err, rules.ErrNoKey), adminapi.CodeConflict},

@@ -93,8 +93,15 @@ func (d openAPI) resource(kind bridge.Kind) {
 func (d openAPI) operation(e endpoint) object {
 	op := object{"operationId": e.id, "summary": e.summary, "description": "Takes the role " + e.role + ".", "responses": d.responses(e)}
 	var parameters []any
-	if strings.Contains(e.path, "{name}") {
-		parameters = append(parameters, object{"name": "name", "in": "path", "required": true, "schema": nameSchema(e.kind)})
+	for _, segment := range strings.Split(e.path, "/") {
+		if name, isVar := strings.CutPrefix(segment, "{"); isVar {
+			name = strings.TrimSuffix(name, "}")
+			schema := object{"type": "string", "minLength": 1}
+			if name == "name" {
+				schema = nameSchema(e.kind)
+			}
+			parameters = append(parameters, object{"name": name, "in": "path", "required": true, "schema": schema})
+		}
 	}
 	for _, p := range e.query {
 		parameters = append(parameters, object{"name": p.name, "in": "query", "description": p.text, "schema": p.schema})
@@ -130,6 +137,11 @@ func (d openAPI) bodyContent(e endpoint) object {
 	schema := d.schema(reflect.TypeOf(e.body))
 	schema["additionalProperties"] = false
 	delete(schema, "required")
+	for name, field := range schema["properties"].(object) {
+		if len(field.(object)) > 0 { // null is as good as nothing
+			schema["properties"].(object)[name] = object{"anyOf": []any{field, object{"type": "null"}}}
+		}
+	}
 	return object{"application/json": object{"schema": schema}}
 }
 
@@ -175,6 +187,8 @@ func (d openAPI) response(status int, body any) object {
 // schema is that of a type of package adminapi.
 func (d openAPI) schema(t reflect.Type) object {
 	switch {
+	case t == reflect.TypeFor[json.RawMessage]():
+		return object{}
 	case t == reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
 	case t.Kind() == reflect.Pointer:
@@ -191,6 +205,8 @@ func (d openAPI) schema(t reflect.Type) object {
 		return object{"type": "boolean"}
 	case t.Kind() == reflect.Int || t.Kind() == reflect.Int64:
 		return object{"type": "integer"}
+	case t.Kind() == reflect.Float64:
+		return object{"type": "number"}
 	}
 	return object{"type": "string"}
 }
@@ -200,6 +216,12 @@ func (d openAPI) structure(t reflect.Type) object {
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "-" {
+			continue
+		}
+		if f.Anonymous {
+			inner := d.structure(f.Type)
+			maps.Copy(properties, inner["properties"].(object))
+			required = append(required, inner["required"].([]string)...)
 			continue
 		}
 		properties[name] = d.schema(f.Type)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	jsonv2 "encoding/json/v2"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -95,6 +97,42 @@ func (q *request) readBody() error {
 		return problem(adminapi.CodeMalformed, "the body must be an object of fields")
 	}
 	return nil
+}
+
+// decode reads the body strictly into v, a pointer to a struct of package
+// adminapi. A field that is null is as good as none; an entry of a list or map
+// that is null is not.
+func (q *request) decode(v any) error {
+	if q.body.Kind == bridge.NodeAbsent {
+		return nil
+	}
+	for _, m := range q.body.Members {
+		if m.Key != "body" && slices.ContainsFunc(entries(m.Value), func(n bridge.Node) bool { return n.Kind == bridge.NodeAbsent }) {
+			return &adminapi.Error{Code: adminapi.CodeInvalid, Detail: "problems of the body",
+				Problems: []adminapi.Problem{{Path: clip(m.Key), Text: "must not hold null"}}}
+		}
+	}
+	err := jsonv2.Unmarshal(q.body.AppendJSON(nil), v, jsonv2.RejectUnknownMembers(true))
+	if err == nil {
+		return nil
+	}
+	p := adminapi.Problem{Text: "is not of the type that the OpenAPI document says"}
+	if wrong, ok := errors.AsType[*jsonv2.SemanticError](err); ok {
+		p.Path = strings.ReplaceAll(strings.TrimPrefix(string(wrong.JSONPointer), "/"), "/", ".")
+		if errors.Is(err, jsonv2.ErrUnknownName) {
+			p.Text = "is unknown"
+		}
+	}
+	return &adminapi.Error{Code: adminapi.CodeInvalid, Detail: "problems of the body", Problems: []adminapi.Problem{p}}
+}
+
+// entries are the values of a list or map.
+func entries(n bridge.Node) []bridge.Node {
+	all := slices.Clone(n.Items)
+	for _, m := range n.Members {
+		all = append(all, m.Value)
+	}
+	return all
 }
 
 const mergePatch = "application/merge-patch+json"

@@ -158,6 +158,11 @@ const etagPattern = `^(\*|(W/)?"[!#-~]*"( *, *(W/)?"[!#-~]*")*)$`
 // sense here.
 func precondition(h http.Header) (rules.Precondition, error) {
 	var p rules.Precondition
+	for _, name := range []string{"If-Match", "If-None-Match"} {
+		if h.Values(name) != nil && strings.TrimSpace(h.Get(name)) == "" {
+			return p, problem(adminapi.CodeMalformed, "%s is empty", name)
+		}
+	}
 	match := strings.TrimSpace(strings.Join(h.Values("If-Match"), ","))
 	switch none := strings.TrimSpace(strings.Join(h.Values("If-None-Match"), ",")); {
 	case none != "" && none != "*":

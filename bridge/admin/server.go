@@ -30,6 +30,11 @@ type Config struct {
 	Schemes []adminapi.Scheme
 	// Pauses stop and start routes and targets. Nil: the process cannot.
 	Pauses Pauses
+	// Tester calls targets with test events. Nil: the process cannot.
+	Tester Tester
+	// Letters are the dead letters and pending retries. Nil: the process cannot
+	// reach them.
+	Letters Letters
 	// WrongTokens is how many requests with a wrong token an address may send at
 	// once; then one each second. Defaults to 10; -1 means any number.
 	WrongTokens int
@@ -88,10 +93,12 @@ func isLoopback(addr string) bool {
 
 // Bounds of one request.
 const (
-	maxBody        = 256 << 10
-	readTimeout    = 10 * time.Second
-	answerTimeout  = 30 * time.Second
-	handlerTimeout = 20 * time.Second
+	maxBody       = 256 << 10
+	readTimeout   = 10 * time.Second
+	answerTimeout = 70 * time.Second
+	// A test-fire takes as long as the function; Lambda functions may take
+	// longer than this.
+	handlerTimeout = 60 * time.Second
 )
 
 // ServeHTTP answers one request.
@@ -125,6 +132,9 @@ func (s *Server) answer(q *request) (answer, error) {
 	}
 	if err := q.read(); err != nil {
 		return answer{}, err
+	}
+	if name, has := q.vars["name"]; has && !e.kind.ValidName(name) {
+		return answer{}, problem(adminapi.CodeNotFound, "no %s can be called %q", e.kind.Singular(), clip(name))
 	}
 	return e.serve(q)
 }

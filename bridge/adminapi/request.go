@@ -100,7 +100,7 @@ func (c *Client) once(ctx context.Context, r request, out any) error {
 		return fmt.Errorf("%s: the answer is larger than %d bytes", what, maxAnswer)
 	case resp.StatusCode/100 != 2:
 		return readError(resp, body)
-	case len(body) == 0:
+	case len(body) == 0 || out == nil:
 		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
