@@ -41,8 +41,13 @@ func (b *bridgeProcess) openRules(ctx context.Context) error {
 // adminAPI makes what is served below /v1.
 func (b *bridgeProcess) adminAPI(wants func(string) bool) (http.Handler, error) {
 	begun := time.Now()
+	letters, err := b.newLetters()
+	if err != nil {
+		return nil, err
+	}
 	s, err := admin.New(admin.Config{
 		Rules: b.rules, Settings: b.cfg.Admin, Schemes: schemeList(), Pauses: pauses{dispatch.NewPauses(b.link.client)},
+		Letters: letters, Tester: tester{&b.dispatch},
 		Status: func(ctx context.Context) adminapi.Status {
 			status := adminapi.Status{Version: versionText(), Started: begun.UTC()}
 			status.Problems, status.Ready = judge(ctx, b.checks(wants))

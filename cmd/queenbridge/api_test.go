@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,4 +171,97 @@ func TestUnknownSourceIsNotGoneWhileRulesAreUnknown(t *testing.T) {
 	if r, err := p.api().Read(t.Context(), bridge.KindSource, "file"); err != nil || r.Meta.ManagedBy != adminapi.OwnerFile {
 		t.Errorf("Read = %+v, %v, want the file's source", r.Meta, err)
 	}
+}
+
+func TestDeadLettersAreRedrivenOverTheAPI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var well atomic.Bool
+	f := newTarget(t, func(context.Context, call) int {
+		if well.Load() {
+			return http.StatusOK
+		}
+		return http.StatusBadRequest
+	})
+	p := w.startAPI(w.embedded(), "")
+	p.putPath("fragile", f.URL)
+	if status := p.webhook("fragile", "one"); status != http.StatusOK {
+		t.Fatalf("webhook = %d", status)
+	}
+	first := f.next()
+	var page adminapi.DeadLetterPage
+	eventually(t, "a dead letter", func() (bool, string) {
+		var err error
+		page, err = p.api().DeadLetters(t.Context(), "fragile", adminapi.Selection{Classes: []string{"http_4xx"}}, adminapi.ListOptions{})
+		return err == nil && len(page.Items) == 1, fmt.Sprint(page, err)
+	})
+	l, err := p.api().DeadLetter(t.Context(), "fragile", page.Items[0].ID, true)
+	if err != nil || l.Reason.Status != http.StatusBadRequest || !strings.Contains(l.Payload, "github:one") {
+		t.Fatalf("DeadLetter = %+v, %v", l, err)
+	}
+	well.Store(true)
+	r, err := p.api().Redrive(t.Context(), "fragile", adminapi.Order{Selection: adminapi.Selection{IDs: []string{l.ID}}})
+	if err != nil || r.Done != 1 {
+		t.Fatalf("Redrive = %+v, %v", r, err)
+	}
+	if again := f.next(); again.id != first.id {
+		t.Errorf("delivery %s, want %s as before", again.id, first.id)
+	}
+	if _, err := p.api().DeadLetter(t.Context(), "fragile", l.ID, false); !adminapi.IsCode(err, adminapi.CodeNotFound) {
+		t.Errorf("DeadLetter after redrive = %v", err)
+	}
+	if _, err := p.api().Redrive(t.Context(), "none", adminapi.Order{}); !adminapi.IsCode(err, adminapi.CodeConflict) {
+		t.Errorf("Redrive of no route = %v", err)
+	}
+}
+
+func TestPauseTestFireAndRetriesOverTheAPI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var well atomic.Bool
+	f := newTarget(t, func(context.Context, call) int {
+		if well.Load() {
+			return http.StatusOK
+		}
+		return http.StatusInternalServerError
+	})
+	p := w.startAPI(w.embedded(), "")
+	p.putPath("held", f.URL)
+	if status := p.webhook("held", "one"); status != http.StatusOK {
+		t.Fatalf("webhook = %d", status)
+	}
+	f.next()
+	var page adminapi.RetryPage
+	eventually(t, "a pending retry", func() (bool, string) {
+		var err error
+		page, err = p.api().Retries(t.Context(), "held", true, adminapi.ListOptions{})
+		return err == nil && len(page.Items) == 1 && page.Items[0].Last != nil, fmt.Sprint(page, err)
+	})
+	well.Store(true)
+	if err := p.api().RetryNow(t.Context(), "held", page.Items[0].Key); err != nil {
+		t.Fatal(err)
+	}
+	f.next()
+
+	if _, err := p.api().Pause(t.Context(), bridge.KindRoute, "held", "a look"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.api().Read(t.Context(), bridge.KindRoute, "held")
+	if err != nil || r.Meta.Paused == nil || r.Meta.Paused.Reason != "a look" {
+		t.Errorf("Read = %+v, %v, want it paused", r.Meta, err)
+	}
+	fired, err := p.api().TestFire(t.Context(), "held", adminapi.TestEvent{Type: "ping", Body: json.RawMessage(`{"n":1.10}`)})
+	if err != nil || fired.Outcome != "delivered" || fired.Status != http.StatusOK {
+		t.Errorf("TestFire = %+v, %v", fired, err)
+	}
+	if c := f.next(); string(c.body) != `{"n":1.10}` {
+		t.Errorf("body = %s", c.body)
+	}
+	if _, err := p.api().Resume(t.Context(), bridge.KindRoute, "held"); err != nil {
+		t.Fatal(err)
+	}
+	if status := p.webhook("held", "two"); status != http.StatusOK {
+		t.Fatalf("webhook = %d", status)
+	}
+	f.next()
 }
