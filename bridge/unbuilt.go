@@ -9,14 +9,9 @@ import (
 // version knows and does not act on; what ends in "is" or "are".
 type feature struct{ field, what string }
 
-var (
-	unbuiltProcess = []feature{
-		{"admin.console", "the console is"},
-	}
-	unbuiltTarget = []feature{
-		{"lambda", "Lambda targets are"},
-	}
-)
+var unbuiltProcess = []feature{
+	{"admin.console", "the console is"},
+}
 
 // Unbuilt refuses, by name, every field of config.md whose feature is not
 // built in this version and whose value differs from its default: nothing that
@@ -25,19 +20,7 @@ func (c Config) Unbuilt() []Problem {
 	var problems []Problem
 	root := checklist{problems: &problems}
 	root.unbuilt(unbuiltProcess, c, Defaults())
-	for i, t := range c.Targets {
-		var standard Target
-		decodeDefaults(&standard)
-		at := root.below("targets[%d]", i)
-		at.unbuilt(unbuiltTarget, t, standard)
-	}
 	return problems
-}
-
-// decodeDefaults fills v, a pointer to a struct, with its defaults.
-func decodeDefaults(v any) {
-	var d decoder
-	d.structure("", Node{}, reflect.ValueOf(v).Elem())
 }
 
 // unbuilt refuses each feature whose field in got is not as in standard.

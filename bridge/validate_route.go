@@ -122,6 +122,8 @@ func (r Route) checkCall(k checklist, t Target) {
 		"is for HTTP targets: leave it out and set lambda.payload of target %q (sqs, raw or cloudevents)", t.Name)
 	k.when(r.ReportItemFailures && t.Lambda.Invoke == InvokeEvent, "report_item_failures",
 		"has no effect on target %q: an asynchronous invoke has no answer; set its lambda.invoke to request_response", t.Name)
+	k.when(r.Reply.Queue != "" && t.Lambda.Invoke == InvokeEvent, "reply.queue",
+		"gets nothing of target %q: an asynchronous invoke has no answer; set its lambda.invoke to request_response", t.Name)
 }
 
 // carriesHeader says that a header of the event reaches the function; its

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/queenbridge/queenbridge/dispatch/lambdatarget/lambdatest"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
@@ -252,6 +253,22 @@ func TestOrderedPerRepository(t *testing.T) {
 	}
 	if !slices.IsSorted(got) {
 		t.Errorf("the repository's events came as %q, want them in order", got)
+	}
+}
+
+func TestStripeToLambda(t *testing.T) {
+	t.Parallel()
+	fn := lambdatest.Start(t, lambdatest.Options{Bootstrap: lambdatest.Build(t, "./stripe-to-lambda/function", "lambda.norpc")})
+	e := serve(t, "stripe-to-lambda", "STRIPE_SECRET=whsec_test", "FUNCTION_ARN=arn:aws:lambda:eu-west-1:123456789012:function:billing",
+		"AWS_ENDPOINT_URL_LAMBDA="+lambdatest.Serve(t, fn).URL, "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=key-of-nobody",
+		"AWS_CONFIG_FILE=/nonexistent", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent")
+	e.send("stripe", `{"id":"evt_1","type":"invoice.paid","data":{"object":{"id":"in_1","amount_paid":4200}}}`)
+	e.send("stripe", `{"id":"evt_2","type":"customer.created"}`)
+	e.send("stripe", `{"id":"evt_3","type":"invoice.paid","data":{"object":{}}}`)
+	// All three are answered; one of them is to come again.
+	e.awaitMetric(`queenbridge_dispatch_retries_scheduled_total{route="stripe-to-billing"} 1`)
+	if log := fn.Log(); strings.Count(log, "booked in_1 4200") != 1 || !strings.Contains(log, "failed: event evt_3 names no invoice") {
+		t.Errorf("the function printed %s", log)
 	}
 }
 
