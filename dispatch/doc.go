@@ -56,6 +56,19 @@
 // probes it. Nothing of this counts an attempt or sleeps in a slot, and one of
 // several targets gets at most half the pool. See Dispatcher.Targets.
 //
+// # Large payloads
+//
+// Queen takes 1 MiB in a timer and 64 MiB in a request. A payload over 512 KiB,
+// or one with which a settle would exceed 32 MiB, is pushed to the route's large
+// queue before the settle, whose envelope refers to it (bridge.Claim). What
+// cannot be stored a second time at all (about 38 MiB) ends as a dead letter
+// too_large that names where the event lies.
+//
+// # By hand
+//
+// An Operator lists, redrives and deletes dead letters and hastens pending
+// retries, with no dispatcher running.
+//
 // # Promises
 //
 //   - An event is delivered or in Queen (queue, timer, dead letter) whatever

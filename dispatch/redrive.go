@@ -22,7 +22,7 @@ type Order struct {
 	DryRun bool
 }
 
-// Outcome of an Order.
+// OrderResult is what became of an Order.
 type OrderResult struct {
 	// Done were redriven or deleted.
 	Done int
