@@ -242,6 +242,35 @@ func TestOnlyTheFailedItemsOfABatchComeAgain(t *testing.T) {
 	}
 }
 
+// TestABatchThatFailsIsHalvedUntilTheCulpritIsAlone: the others are delivered.
+func TestABatchThatFailsIsHalvedUntilTheCulpritIsAlone(t *testing.T) {
+	t.Parallel()
+	f := startFunction(t, lambdatest.Build(t, "./testdata/sqsfunction", "lambda.norpc"))
+	c := dispatchTo(t, f, func(r *bridge.Route) {
+		r.Batch = bridge.RouteBatch{Size: 10, Window: 200 * time.Millisecond}
+		r.Retry.MaxAttempts = 4
+	}, nil)
+	push(t, c, `{"n":1}`, `{"n":2}`, `{"n":3,"kind":"error"}`, `{"n":4}`)
+	dead := deadLetters(t, c, 1)
+	if len(dead) != 1 || dead[0].Error != "errorString: the function cannot do this" {
+		t.Errorf("dead letters %+v, want the culprit's", dead)
+	}
+	ended := map[string]bool{} // bodies of calls without the culprit
+	for range f.Calls() {
+		if bodies := f.next(t).bodies(); !slices.Contains(bodies, `{"n":3,"kind":"error"}`) {
+			for _, body := range bodies {
+				if ended[body] {
+					t.Errorf("%s was delivered twice", body)
+				}
+				ended[body] = true
+			}
+		}
+	}
+	if len(ended) != 3 {
+		t.Errorf("delivered %v, want the three others", ended)
+	}
+}
+
 // TestAHandOffIsDeliveredAtOnce: Lambda has it; its function's failure is not
 // seen.
 func TestAHandOffIsDeliveredAtOnce(t *testing.T) {
