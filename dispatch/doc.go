@@ -20,6 +20,26 @@
 // An event that the route's filter does not want is acked and counted, never
 // called; one about which the filter fails becomes a dead letter. The filter is
 // asked once: a retry has passed it, also where the filter was changed since.
+// What the function gets is the transform's work, then the format's (package
+// dispatch/format).
+//
+// # Batches
+//
+// With batch.size above 1 a call has several events. With ordering none they
+// are gathered over all partitions of the route's pops, up to the size, the
+// bytes of a call, or batch.window after the first one; each keeps its lease,
+// gets its own outcome and settles with its own partition. With ordering
+// partition a call has a prefix of what is leased of one partition, and the
+// first failure is where the partition waits: what the function handled behind
+// it comes again.
+//
+// A route with report_item_failures reads from the answer which events failed.
+// Any other failed batch is called again at once in halves until its culprit is
+// alone, each call counted; where both halves fail like a function in trouble
+// (and not like an event that is refused) their events wait for their retries.
+// A retry goes in a batch half as large with each attempt, the last attempt
+// alone, so nothing ends as a dead letter for the fault of another. What is the
+// target's fault holds the batch as it is.
 //
 // # Replies
 //

@@ -1,0 +1,159 @@
+package dispatch
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/queenbridge/queenbridge/bridge"
+)
+
+// start begins the calls.
+func (p *part) start() {
+	if p.waiting == 0 {
+		p.step()
+		return
+	}
+	p.r.d.limiter.expect(p.r.claim, p.waiting)
+	for _, it := range p.items {
+		if it.state == waiting {
+			it.arriving = true
+			p.r.spawn(func() { p.call(it) })
+		}
+	}
+}
+
+// call takes one item from waiting to an outcome.
+func (p *part) call(it *item) {
+	defer func() {
+		if it.arriving { // it needed no slot
+			p.r.d.limiter.expect(p.r.claim, -1)
+		}
+	}()
+	defer p.rescue(it)
+	event, ok := p.judge(it)
+	if !ok {
+		return
+	}
+	resp, ids, err := p.callInSlot(it, event)
+	if err != nil {
+		p.giveUp(it, err)
+		return
+	}
+	out := p.r.addReply(it, event, &resp, p.r.decideOne(it, &resp, ids))
+	wasDetached := p.ended(it, out)
+	p.r.record(it, &resp, out, wasDetached)
+	if wasDetached {
+		p.detachEnded(it, out)
+	}
+}
+
+// rescue ends an item after a panic of our own.
+func (p *part) rescue(it *item) {
+	if v := recover(); v != nil {
+		p.r.log.Error("panic while attempting", slog.Any(keyError, v), stack())
+		p.ended(it, panicked(v))
+	}
+}
+
+// judge reads the event of an item, asks the filter, and transforms it; not
+// ok: it is not to be called, and its outcome is known.
+func (p *part) judge(it *item) (event *bridge.Event, ok bool) {
+	if !p.readBack(it) {
+		return nil, false
+	}
+	read, err := it.d.Event()
+	if err != nil {
+		p.ended(it, undecodable(err))
+		return nil, false
+	}
+	switch wanted, err := p.r.wanted(it, &read); {
+	case err != nil:
+		p.ended(it, unfilterable(err))
+		return nil, false
+	case !wanted:
+		p.skip(it)
+		return nil, false
+	}
+	if p.r.overdue(it.d) {
+		p.giveUp(it, errHeld)
+		return nil, false
+	}
+	if event, err = p.r.transformed(p.r.d.settling, &read); err != nil {
+		p.ended(it, untransformable(err))
+		return nil, false
+	}
+	return event, true
+}
+
+// callInSlot waits for a slot and makes the call; an error says that no call
+// was made.
+func (p *part) callInSlot(it *item, event *bridge.Event) (resp bridge.Response, ids []string, err error) {
+	r := p.r
+	it.arriving = false
+	permit, err := r.d.limiter.acquire(p.lease.ctx, r.claim, 1)
+	if err != nil {
+		return resp, nil, err
+	}
+	defer permit.release()
+	if err := p.begin(it, time.Now()); err != nil {
+		return resp, nil, err
+	}
+	req, ids := r.request(it, event)
+	return r.attempt(r.d.calling, &permit, req, it.deadline), ids, nil
+}
+
+// begin says that an item's call begins now, unless the lease may have run
+// out.
+func (p *part) begin(it *item, now time.Time) error {
+	if p.lease.left() <= 0 {
+		return errLeaseLost
+	}
+	p.mu.Lock()
+	it.state, it.called, it.since = running, true, now
+	it.deadline = now.Add(p.r.target.timeout())
+	p.waiting--
+	p.running++
+	if p.begun.IsZero() {
+		p.begun = now
+	}
+	p.mu.Unlock()
+	p.step()
+	return nil
+}
+
+// giveUp says that an item is not called; it is no failure of the event. One
+// that a held target has kept until max_age ends all the same.
+func (p *part) giveUp(it *item, reason error) {
+	now := time.Now()
+	p.mu.Lock()
+	it.state, it.reason, it.since = unstarted, reason, now
+	if errors.Is(reason, errHeld) && p.r.policy.Expired(it.d, now) {
+		it.state, it.out = decided, expired(it.d)
+	}
+	p.waiting--
+	p.mu.Unlock()
+	p.step()
+}
+
+// ended takes the outcome of an item; detached says that its settle did not
+// wait for it.
+func (p *part) ended(it *item, out bridge.Outcome) (wasDetached bool) {
+	p.mu.Lock()
+	switch it.state {
+	case detached:
+		p.mu.Unlock()
+		return true
+	case running:
+		p.running--
+	case waiting:
+		p.waiting--
+	default: // a panic after the outcome
+		p.mu.Unlock()
+		return false
+	}
+	it.state, it.out, it.since = decided, out, time.Now()
+	p.mu.Unlock()
+	p.step()
+	return false
+}
