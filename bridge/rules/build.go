@@ -128,7 +128,20 @@ func (s *Store) compose(file File, candidates []*candidate) (bridge.Config, map[
 			found[c] = append(found[c], c.relative(p, head))
 		}
 	}
+	for _, c := range places {
+		found[c] = append(found[c], fileOnly(c.entry.Resource.Kind, c.resolved)...)
+	}
 	return config, found
+}
+
+// fileOnly refuses what only those may write who own the machine: an admin
+// token is no shell.
+func fileOnly(kind bridge.Kind, doc bridge.Node) []bridge.Problem {
+	if kind != bridge.KindTarget || doc.Member("auth").Member("command").Kind == bridge.NodeAbsent {
+		return nil
+	}
+	return []bridge.Problem{{Path: "auth.command",
+		Text: "runs a program on the bridge's machine: only a target of the configuration file may have one; use token_file"}}
 }
 
 // relative is a problem with its path in the resource, without what the

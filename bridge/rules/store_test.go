@@ -187,6 +187,18 @@ func TestAChangeThatBreaksAnotherResourceIsRefused(t *testing.T) {
 	}
 }
 
+// An admin token is no shell: only the file may name a program to run.
+func TestStoredTargetRunsNoProgram(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, newBroker(t), nil)
+	err := writeErr(t, s, rules.Write{Resource: target,
+		Document: parse(t, `{"http":{"url":"https://ci.example.com"},"auth":{"type":"oidc","command":["/bin/sh","-c","id"]}}`)})
+	invalid, ok := errors.AsType[*rules.InvalidError](err)
+	if !ok || len(invalid.Problems) != 1 || invalid.Problems[0].Path != "auth.command" {
+		t.Errorf("Write = %v, want one problem of auth.command", err)
+	}
+}
+
 func TestFileOwnsItsNames(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
