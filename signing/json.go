@@ -276,7 +276,10 @@ func (s *scanner) str() bool {
 }
 
 func (s *scanner) escape() bool {
-	c := s.peek()
+	if s.pos == len(s.text) {
+		return false
+	}
+	c := s.text[s.pos]
 	s.pos++
 	switch c {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':

@@ -131,12 +131,23 @@ func FuzzForm(f *testing.F) {
 	})
 }
 
+// TestJSONCutInAnEscape: a text that ends behind a backslash is malformed like
+// any other that is cut, wherever the end falls in its memory.
+func TestJSONCutInAnEscape(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`["t\`, `"t\`, `{"a":"\`, `{"\`, `[["\`, `["t\u`, `["t\u0`, `[1,"\`} {
+		if _, ok := parseDocument(slices.Clip([]byte(text))); ok {
+			t.Errorf("parseDocument(%s) takes it", text)
+		}
+	}
+}
+
 // FuzzJSON compares the walker with encoding/json: what it accepts, and the
 // text of every outermost value.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":1,"b":{"c":[1,2,{"d":null}]}}`, `[1,"x",true,[],{}]`, ` "s" `, "\ufeff{}", `{"a":"\ud83d\ude00\u00e9\n"}`, `{"a":"\ud83d"}`,
-		`{"a":1}{}`, `[1,]`, `{"a":01}`, "{\"a\":\"\x01\"}", "\"\xff\"", `{"a":1e5,"b":-0.5E+10,"a":1e5}`, `{"\u0061":1,"a":2}`, `tru`, `-`, `[[[[[]]]]]`, `{"a.b":1}`,
+		`{"a":1}{}`, `[1,]`, `{"a":01}`, "{\"a\":\"\x01\"}", "\"\xff\"", `{"a":1e5,"b":-0.5E+10,"a":1e5}`, `{"\u0061":1,"a":2}`, `tru`, `-`, `["t\`, `[[[[[]]]]]`, `{"a.b":1}`,
 	} {
 		f.Add([]byte(seed))
 	}
