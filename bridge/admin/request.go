@@ -76,9 +76,7 @@ func (q *request) readBody() error {
 	case len(data) > maxBody:
 		return problem(adminapi.CodeTooLarge, "the body is larger than %s", bridge.Size(maxBody))
 	}
-	media, _, err := mime.ParseMediaType(q.Header.Get("Content-Type"))
-	if writes(q.Method) && (q.endpoint.body != nil || len(data) > 0) &&
-		(err != nil || media != "application/json" && !(q.Method == http.MethodPatch && media == mergePatch)) {
+	if writes(q.Method) && (q.endpoint.body != nil || len(data) > 0) && !q.isJSON() {
 		return problem(adminapi.CodeMediaType, "the Content-Type must be %s", q.mediaType())
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -136,6 +134,13 @@ func entries(n bridge.Node) []bridge.Node {
 }
 
 const mergePatch = "application/merge-patch+json"
+
+// isJSON says that the body is said to be JSON. A form, which a browser may send
+// for any page, is not.
+func (q *request) isJSON() bool {
+	media, _, err := mime.ParseMediaType(q.Header.Get("Content-Type"))
+	return err == nil && (media == "application/json" || media == mergePatch && q.Method == http.MethodPatch)
+}
 
 func writes(method string) bool {
 	return method == http.MethodPut || method == http.MethodPatch || method == http.MethodPost

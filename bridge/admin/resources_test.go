@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -90,7 +91,7 @@ func TestEveryProblemHasItsPath(t *testing.T) {
 	a := newAPI(t, nil)
 	_, err := a.Put(t.Context(), bridge.KindRoute, "pushes",
 		json.RawMessage(`{"queue":"","target":"nowhere","retry":{"max_attempts":0},"filtr":"x"}`), adminapi.WriteOptions{})
-	e, ok := err.(*adminapi.Error)
+	e, ok := errors.AsType[*adminapi.Error](err)
 	if !ok || e.Status != http.StatusUnprocessableEntity || e.Code != adminapi.CodeInvalid {
 		t.Fatalf("error = %v", err)
 	}

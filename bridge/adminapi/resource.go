@@ -90,7 +90,7 @@ const metaField = "meta"
 
 // MarshalJSON writes the document with meta as its last member.
 func (r Resource) MarshalJSON() ([]byte, error) {
-	doc := jsontext.Value(r.Document).Clone()
+	doc := r.Document.Clone()
 	if err := doc.Compact(); err != nil {
 		return nil, fmt.Errorf("write resource: %w", err)
 	}

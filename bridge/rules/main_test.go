@@ -28,6 +28,8 @@ type broker struct {
 	// after is called when Queen did what was asked and before its answer
 	// arrives; an error is what arrives instead.
 	after func([]queen.KVOp) error
+	// refused is called for each call while it is away.
+	refused func()
 }
 
 var errAway = errors.New("queen is away")
@@ -53,6 +55,9 @@ func newBroker(t *testing.T) *broker {
 
 func (b *broker) KV(ctx context.Context, ops []queen.KVOp) ([]queen.KVResult, error) {
 	if b.away.Load() {
+		if b.refused != nil {
+			b.refused()
+		}
 		return nil, errAway
 	}
 	results, err := b.Client.KV(ctx, ops)
