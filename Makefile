@@ -6,6 +6,10 @@
 # have known holes that an HTTP server calls.
 export GOTOOLCHAIN := go1.27.3
 export GOFLAGS ?= -buildvcs=false
+# Each module is built and tested with the versions of its own go.mod, as it is
+# released; go.work joins them for editors.
+export GOWORK := off
+MODULES := . terraform
 
 CACHE   := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/queenbridge
 # Analysers must be built with the toolchain they analyse.
@@ -15,7 +19,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build lambda dev test race lint fuzz verify e2e examples bench queen-real queen-real-clean test-api test-real ci clean
+.PHONY: help build build-provider lambda dev test race lint fuzz verify e2e examples bench queen-real queen-real-clean test-api test-real ci clean
 
 help: ## show this list
 	@awk 'BEGIN{FS=":.*## "} /^[a-z0-9-]+:.*## /{printf "  \033[36mmake %-17s\033[0m %s\n",$$1,$$2}' $(MAKEFILE_LIST)
@@ -23,6 +27,9 @@ help: ## show this list
 build: ## build bin/queenbridge and bin/queenbridge-lambda
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/queenbridge ./cmd/queenbridge
 	CGO_ENABLED=0 go build -tags lambda.norpc,nospool -trimpath -ldflags '$(LDFLAGS)' -o bin/queenbridge-lambda ./cmd/queenbridge-lambda
+
+build-provider: ## build bin/terraform-provider-queenbridge
+	cd terraform && CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/terraform-provider-queenbridge .
 
 lambda: ## build the archives for AWS Lambda, arm64 and amd64 (CONFIG=bridge.yaml to pack)
 	$(MAKE) -C deploy/lambda $(if $(CONFIG),CONFIG=$(abspath $(CONFIG)))

@@ -1,0 +1,24 @@
+package shape
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Accepts says what is wrong with a text, "" where nothing is. It knows what
+// needs no other field: the words and patterns that the admin API has, too. A
+// text with a reference such as ${env:NAME} stands for what only the bridge
+// knows.
+func (f Field) Accepts(text string) string {
+	switch {
+	case strings.Contains(text, "${"):
+		return ""
+	case f.Words != nil && !slices.Contains(f.Words, text):
+		return fmt.Sprintf("must be one of %s, got %q", strings.Join(f.Words, ", "), text)
+	case f.Pattern != "" && !regexp.MustCompile(f.Pattern).MatchString(text):
+		return fmt.Sprintf("must match %s, got %q", f.Pattern, text)
+	}
+	return ""
+}
