@@ -190,8 +190,10 @@ var (
 	_ validator.List   = textsValidator{}
 )
 
-func (v textsValidator) Description(context.Context) string         { return "is what the bridge accepts" }
-func (v textsValidator) MarkdownDescription(context.Context) string { return "is what the bridge accepts" }
+func (v textsValidator) Description(context.Context) string { return "is what the bridge accepts" }
+func (v textsValidator) MarkdownDescription(context.Context) string {
+	return "is what the bridge accepts"
+}
 
 func (v textsValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
 	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {

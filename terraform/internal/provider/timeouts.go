@@ -28,8 +28,10 @@ func timeout(v tftypes.Value, operation string, standard time.Duration) time.Dur
 // durationValidator accepts 90s, 1m30s.
 type durationValidator struct{}
 
-func (durationValidator) Description(context.Context) string         { return "a duration such as 90s" }
-func (durationValidator) MarkdownDescription(context.Context) string { return "a duration such as `90s`" }
+func (durationValidator) Description(context.Context) string { return "a duration such as 90s" }
+func (durationValidator) MarkdownDescription(context.Context) string {
+	return "a duration such as `90s`"
+}
 
 func (durationValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
 	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
