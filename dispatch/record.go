@@ -33,8 +33,8 @@ const (
 	keyCount     = "count"
 )
 
-// record writes the one record of an attempt. A delivered one is Debug, a
-// retried one Warn (it heals itself), a dead one Error (someone must act).
+// record writes the one record of an attempt. A delivered one is Info, a retried
+// or held one Warn (it heals itself), a dead one Error (someone must act).
 func (r *route) record(it *item, resp *bridge.Response, out bridge.Outcome, detached bool) {
 	level := attemptLevel(out.Kind)
 	ctx := context.Background()

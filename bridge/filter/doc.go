@@ -1,7 +1,8 @@
 // Package filter compiles and evaluates the expressions and patterns of routes:
-// which events a route wants, and what is made of them. What becomes of an event that is not wanted, or whose
-// evaluation fails, is left to the dispatcher; where an expression was written
-// to the one who read the configuration. It is the only package that knows CEL.
+// which events a route wants, and what is made of them. What becomes of an event
+// that is not wanted, or whose evaluation fails, is left to the dispatcher;
+// where an expression was written to the one who read the configuration. It is
+// the only package that knows CEL.
 //
 // # What an expression knows
 //

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -102,21 +105,29 @@ func TestBrokerWithoutTimersIsRefused(t *testing.T) {
 func TestLogsHoldNoSecrets(t *testing.T) {
 	t.Parallel()
 	const secret, token, body = "very-secret-hmac-key-0123456789", "target-bearer-token-987654321", "body-text-nobody-may-log"
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	computed := hex.EncodeToString(mac.Sum(nil)) // what the refused webhook should have carried
 	w, f := newWorld(t), newTarget(t, always(500))
 	p := w.start(strings.Replace(w.route("github", secret, f.URL+"/hook?key=url-credential-555", "    retry: {backoff: [100ms], max_attempts: 2}\n"),
-		"  - name: "+w.name("main")+"\n    http", "  - name: "+w.name("main")+"\n    auth: {type: bearer, token: "+token+"}\n    http", 1),
+		"  - name: "+w.name("main")+"\n    http", "  - name: "+w.name("main")+"\n    auth: {type: bearer, token: "+token+"}\n    signing: {secrets: ["+whsecSecret+"]}\n    http", 1),
 		"QUEENBRIDGE_LOG_LEVEL=debug")
 	p.post(webhook{scheme: "github", secret: secret, path: w.path(), query: "access_token=query-credential-777", body: []byte(body),
 		header: http.Header{"X-Github-Delivery": {"1"}, "Authorization": {"Bearer header-credential-333"}}})
 	p.post(webhook{scheme: "github", secret: "wrong", path: w.path(), body: []byte(body)})
-	if got := f.next().header.Get("Authorization"); got != "Bearer "+token {
+	called := f.next().header
+	if got := called.Get("Authorization"); got != "Bearer "+token {
 		t.Errorf("the target got Authorization %q", got)
+	}
+	_, signature, signed := strings.Cut(called.Get("Webhook-Signature"), ",")
+	if !signed {
+		t.Errorf("the target got Webhook-Signature %q", called.Get("Webhook-Signature"))
 	}
 	f.next()
 	eventually(t, "a dead letter", func() (bool, string) { return len(p.deadLetters(w.name("main"))) == 1, "" })
 	p.stop()
 	log := p.log()
-	for _, hidden := range []string{secret, token, body, "url-credential-555", "query-credential-777", "header-credential-333"} {
+	for _, hidden := range []string{secret, token, body, "url-credential-555", "query-credential-777", "header-credential-333", whsecSecret, computed, signature} {
 		if strings.Contains(log, hidden) {
 			t.Errorf("the log holds %q:\n%s", hidden, log)
 		}
