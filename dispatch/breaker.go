@@ -53,7 +53,9 @@ type callEnd struct {
 	fault bool
 	// overloaded: 429, 503, or a timeout.
 	overloaded bool
-	delivered  bool
+	// final: the event does not come again, whatever it met.
+	final     bool
+	delivered bool
 }
 
 // state is the state at now: an open breaker is half-open once its time is up.

@@ -94,6 +94,7 @@ type Dispatcher struct {
 	stopped     atomic.Bool
 	started     atomic.Bool
 	claimed     atomic.Int64 // bytes of large payloads that are read back
+	outage      outage
 
 	since time.Time // of Run
 

@@ -17,20 +17,21 @@ type failing struct {
 	disableAfter time.Duration // 0: never
 	since        time.Time     // zero: it does not fail
 	last         time.Time
+	awaited      bool // what failed last comes again
 	alerted      time.Duration
 }
 
 // ended takes the end of a call. alert is non-zero once per half of alertSpan
 // that it has been failing; disable says that disable_after is reached.
-func (f *failing) ended(delivered bool, now time.Time) (alert time.Duration, disable bool) {
-	if delivered {
+func (f *failing) ended(c callEnd, now time.Time) (alert time.Duration, disable bool) {
+	if c.delivered {
 		f.since, f.alerted = time.Time{}, 0
 		return 0, false
 	}
 	if f.since.IsZero() || now.Sub(f.last) > f.quiet() {
 		f.since, f.alerted = now, 0
 	}
-	f.last = now
+	f.last, f.awaited = now, !c.final
 	lasted := now.Sub(f.since)
 	for _, span := range []time.Duration{alertSpan / 2, alertSpan} {
 		if lasted >= span && f.alerted < span {
@@ -40,9 +41,11 @@ func (f *failing) ended(delivered bool, now time.Time) (alert time.Duration, dis
 	return alert, f.disableAfter > 0 && lasted >= f.disableAfter
 }
 
-// quiet is the pause between two failures that makes them two outages.
+// quiet is the pause between two failures that makes them two outages. While
+// something waits to be called again the pause is the bridge's own (a backoff,
+// an open breaker) and says nothing of the target.
 func (f *failing) quiet() time.Duration {
-	if f.disableAfter > 0 {
+	if f.disableAfter > 0 && !f.awaited {
 		return min(quietSpan, f.disableAfter/2)
 	}
 	return quietSpan

@@ -47,6 +47,7 @@ type share struct {
 // flowChange is what the end of a call did to its target, for the log.
 type flowChange struct {
 	breaker transition
+	opens   time.Duration // with opened: how long no call is made
 	alert   time.Duration // it has been failing for this long
 	disable bool          // it has been failing for disable_after
 }
@@ -137,11 +138,14 @@ func (s *share) ended(c callEnd, now time.Time) (change flowChange) {
 		s.adaptive.succeeded()
 	}
 	change.breaker = s.breaker.ended(c, now, rand.Float64)
-	if change.breaker == closed {
+	switch change.breaker {
+	case opened:
+		change.opens = s.breaker.until.Sub(now)
+	case closed:
 		s.adaptive.restart(now)
 	}
 	s.max = s.adaptive.slots()
-	change.alert, change.disable = s.failing.ended(c.delivered, now)
+	change.alert, change.disable = s.failing.ended(c, now)
 	return change
 }
 
@@ -255,6 +259,7 @@ func (r *route) judge(resp *bridge.Response, ours bool) callEnd {
 		replied:    resp.Err == nil || class == bridge.FailureFunctionError || class == bridge.FailureThrottled,
 		fault:      kind == bridge.Hold,
 		overloaded: class == bridge.FailureThrottled || class == bridge.FailureTimeout || resp.Status == 503,
+		final:      kind == bridge.Dead,
 		delivered:  kind == bridge.Delivered,
 	}
 }
@@ -265,7 +270,8 @@ func (d *Dispatcher) flowChanged(s *share, c flowChange) {
 	switch c.breaker {
 	case opened:
 		d.m.opened.WithLabelValues(s.name).Inc()
-		d.log.LogAttrs(ctx, slog.LevelWarn, "breaker open: the target fails, no calls for a while", target)
+		d.log.LogAttrs(ctx, slog.LevelWarn, "breaker open: the target fails, no calls for a while", target,
+			slog.Duration("for", c.opens.Round(time.Millisecond)))
 	case closed:
 		d.log.LogAttrs(ctx, slog.LevelInfo, "breaker closed: the target answers again", target)
 	}

@@ -297,7 +297,7 @@ func TestFailingTargetIsToldOfAndDisabled(t *testing.T) {
 	f := failing{disableAfter: 30 * time.Hour}
 	var alerts []time.Duration
 	for at := time.Duration(0); at <= 30*time.Hour; at += 10 * time.Minute {
-		alert, disable := f.ended(false, flowStart.Add(at))
+		alert, disable := f.ended(callEnd{}, flowStart.Add(at))
 		if alert > 0 {
 			alerts = append(alerts, at)
 		}
@@ -314,7 +314,7 @@ func TestFailingEndsWithASuccess(t *testing.T) {
 	t.Parallel()
 	f := failing{disableAfter: time.Hour}
 	for at := time.Duration(0); at < 10*time.Hour; at += 10 * time.Minute {
-		if _, disable := f.ended(at%(50*time.Minute) == 0, flowStart.Add(at)); disable {
+		if _, disable := f.ended(callEnd{delivered: at%(50*time.Minute) == 0}, flowStart.Add(at)); disable {
 			t.Fatalf("disabled after %s although calls succeed", at)
 		}
 	}
@@ -324,8 +324,45 @@ func TestFailuresFarApartAreNoOutage(t *testing.T) {
 	t.Parallel()
 	f := failing{}
 	for day := range 30 {
-		if alert, _ := f.ended(false, flowStart.AddDate(0, 0, day)); alert > 0 {
+		if alert, _ := f.ended(callEnd{}, flowStart.AddDate(0, 0, day)); alert > 0 {
 			t.Fatalf("told of an outage of %s on day %d: one event a day failed", alert, day)
+		}
+	}
+}
+
+// The bridge itself keeps calls from a target that fails: that must not look
+// like quiet times between outages, or disable_after would never be reached.
+func TestTargetIsDisabledThoughItsBreakerKeepsCallsAway(t *testing.T) {
+	t.Parallel()
+	const after = 5 * time.Minute
+	for _, end := range []callEnd{{fault: true}, {fault: true, replied: true}} {
+		l := newLimiter(8, nil)
+		s := l.newShare(8, bridge.Target{
+			Name: "t", DisableAfter: after, Breaker: bridge.Breaker{Enabled: true, Failures: 10, Open: 10 * time.Second, MaxOpen: 5 * time.Minute},
+		})
+		now, disabled := flowStart, false
+		for !disabled && now.Sub(flowStart) < 24*time.Hour {
+			if until := s.blockedUntil(); until.After(now) {
+				now = until
+			}
+			c := end
+			c.begun, c.probe = now, s.begin(now)
+			disabled = s.ended(c, now).disable
+			now = now.Add(time.Second)
+		}
+		if lasted := now.Sub(flowStart); !disabled || lasted > after+6*time.Minute+time.Second {
+			t.Errorf("%+v: disabled = %v after %s, want within one wait of the breaker after %s", end, disabled, lasted, after)
+		}
+	}
+}
+
+// An event refused for its own sake now and then is no outage of its target.
+func TestRefusedEventsFarApartDisableNothing(t *testing.T) {
+	t.Parallel()
+	f := failing{disableAfter: time.Hour}
+	for hour := range 48 {
+		if _, disable := f.ended(callEnd{replied: true, final: true}, flowStart.Add(time.Duration(hour)*time.Hour)); disable {
+			t.Fatalf("disabled in hour %d: one event an hour was refused", hour)
 		}
 	}
 }

@@ -45,6 +45,7 @@ type feed struct {
 
 // run pops until ctx ends.
 func (f *feed) run(ctx context.Context) {
+	defer f.ended()
 	pause, wait := backoff{}, popWait
 	for ctx.Err() == nil {
 		full, err := f.turn(ctx, wait)
@@ -159,16 +160,43 @@ func (f *feed) idle(ctx context.Context, asked time.Time, wait time.Duration) er
 	return nil
 }
 
-// failed notes a failed pop, and says so once.
+// failed notes a failed pop, and says so once; of an outage only the first
+// feeds do, or a thousand routes would say the same.
 func (f *feed) failed(ctx context.Context, err error) {
-	if f.r.status.failed(f.queue, err) {
-		f.r.log.LogAttrs(ctx, slog.LevelWarn, "no events from queen, trying again", slog.String(keyQueue, f.queue), slog.Any(keyError, err))
+	before := f.r.status.failed(f.queue, err)
+	level := slog.LevelWarn
+	switch {
+	case noAnswer(err) == before.outage && before.err != nil:
+		return
+	case before.outage:
+		f.r.d.outage.ends()
+	case noAnswer(err):
+		level = f.r.d.outage.begins()
 	}
+	f.r.log.LogAttrs(ctx, level, "no events from queen, trying again", slog.String(keyQueue, f.queue), slog.Any(keyError, err))
 }
 
 func (f *feed) recovered() {
-	if after := f.r.status.recovered(f.queue); after > 0 {
-		f.r.log.Info("queen answers again", slog.String(keyQueue, f.queue), slog.Duration("after", after.Round(time.Millisecond)))
+	before := f.r.status.recovered(f.queue)
+	if before.err == nil {
+		return
+	}
+	log, after := f.r.log.With(slog.String(keyQueue, f.queue)), time.Since(before.since)
+	if before.outage {
+		over, whole := f.r.d.outage.ends()
+		if !over {
+			log.Debug("queen answers again", slog.Duration("after", after.Round(time.Millisecond)))
+			return
+		}
+		log, after = f.r.d.log, whole
+	}
+	log.Info("queen answers again", slog.Duration("after", after.Round(time.Millisecond)))
+}
+
+// ended forgets the trouble of a feed that pops no more.
+func (f *feed) ended() {
+	if f.r.status.recovered(f.queue).outage {
+		f.r.d.outage.ends()
 	}
 }
 

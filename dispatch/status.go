@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,8 +45,9 @@ type status struct {
 }
 
 type trouble struct {
-	since time.Time
-	err   error
+	since  time.Time
+	err    error
+	outage bool // counted in the dispatcher's outage
 }
 
 // block says that Queen refuses a settle for a reason only an operator can
@@ -85,36 +85,33 @@ func (s *status) blockedUntil() <-chan struct{} {
 	return s.freed
 }
 
-// failed notes that pops of a feed fail; first says that they did not before.
-func (s *status) failed(feed string, err error) (first bool) {
+// failed notes that pops of a feed fail, and returns how it was before.
+func (s *status) failed(feed string, err error) (before trouble) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.troubled.Store(true)
 	if s.feeds == nil {
 		s.feeds = make(map[string]trouble)
 	}
-	t, was := s.feeds[feed]
-	if !was {
-		t.since = time.Now()
+	before = s.feeds[feed]
+	now := trouble{since: before.since, err: err, outage: noAnswer(err)}
+	if before.err == nil {
+		now.since = time.Now()
 	}
-	t.err = err
-	s.feeds[feed] = t
-	return !was
+	s.feeds[feed] = now
+	return before
 }
 
-// recovered notes that pops of a feed succeed; after how long without one.
-func (s *status) recovered(feed string) (after time.Duration) {
+// recovered notes that pops of a feed succeed, and returns how it was before.
+func (s *status) recovered(feed string) (before trouble) {
 	if !s.troubled.Load() {
-		return 0
+		return trouble{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, was := s.feeds[feed]
-	if !was {
-		return 0
-	}
+	before = s.feeds[feed]
 	delete(s.feeds, feed)
-	return time.Since(t.since)
+	return before
 }
 
 // worst is the oldest trouble of the feeds, and the blockade.
@@ -181,31 +178,4 @@ func (r *route) currentStatus(now time.Time) RouteStatus {
 		}
 	}
 	return s
-}
-
-// Problems names each route that cannot do its work, since when and why; none
-// while all can. Those whose target is paused, held, broken, limited
-// or disabled do what they should.
-func (d *Dispatcher) Problems() []string {
-	var problems []string
-	for _, s := range d.Status() {
-		switch s.State {
-		case StateUnreachable, StateBlocked:
-			problems = append(problems, fmt.Sprintf("route %s: %s since %s: %s", s.Route, s.State, s.Since.UTC().Format(time.RFC3339), s.Detail))
-		case StateStopped:
-			problems = append(problems, fmt.Sprintf("route %s: stopped", s.Route))
-		}
-	}
-	return problems
-}
-
-// Degraded names what does not work as it should while the routes do their
-// work.
-func (d *Dispatcher) Degraded() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if t := d.paused.trouble; t.err != nil && d.open {
-		return []string{fmt.Sprintf("what others paused is not known since %s: %v", t.since.UTC().Format(time.RFC3339), t.err)}
-	}
-	return nil
 }

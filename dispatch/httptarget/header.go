@@ -71,7 +71,9 @@ func (s *Sender) requestHeader(r *bridge.Request, bearer string) http.Header {
 	}
 	set(headerAttempt, strconv.Itoa(r.Attempt))
 	set(headerQueue, asciiValue(r.Queue))
-	set(headerPartition, asciiValue(r.Partition))
+	if r.Partition != "" { // a batch over partitions names none
+		set(headerPartition, asciiValue(r.Partition))
+	}
 	return h
 }
 

@@ -191,6 +191,18 @@ func TestNoContentTypeIsInventedAndTheAgentIsOurs(t *testing.T) {
 	}
 }
 
+func TestBatchOverPartitionsNamesNone(t *testing.T) {
+	t.Parallel()
+	url, got := capture(t)
+	r := request()
+	r.Partition = ""
+	send(t, newSender(t, url, nil), r)
+	req, _ := got()
+	if values, sent := req.Header["Queen-Partition"]; sent {
+		t.Errorf("Queen-Partition = %q, want no such header", values)
+	}
+}
+
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
