@@ -239,7 +239,7 @@ func (p *pushPlan) earlier(g *pushGroup, n int) (first int, ok bool) {
 
 // duplicateOf finds the message that an id is a duplicate of: the newest with
 // that id in the partition, if it is younger than the window. The id is all
-// zeros when the message itself is gone.
+// zeros when the message itself is gone, or cannot be read.
 func (b *Broker) duplicateOf(p *partition, txn []byte, hash uint64) (original messageID, ok bool) {
 	window := p.queue.opts.dedupWindow()
 	if window <= 0 {
@@ -251,7 +251,7 @@ func (b *Broker) duplicateOf(p *partition, txn []byte, hash uint64) (original me
 	}
 	m, err := b.message(p, offset)
 	if err != nil {
-		return original, offset < p.first
+		return original, true // the hash alone says it
 	}
 	return m.id, bytes.Equal(m.txn, txn)
 }

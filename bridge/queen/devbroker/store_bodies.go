@@ -19,7 +19,8 @@ import (
 // a crash and cost nothing but room.
 type bodies struct {
 	dir   string
-	limit int64 // bytes beyond which the next file of a series begins
+	limit int64              // bytes beyond which the next file of a series begins
+	enter func(string) error // makes a folder's entries durable: syncDir
 
 	mu      sync.Mutex
 	last    int64               // the highest number given
@@ -51,11 +52,14 @@ func openBodies(dir string, known map[int64]int64) (*bodies, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err
 	}
+	if err := syncDir(filepath.Dir(dir)); err != nil { // or a crash takes the folder and keeps the database
+		return nil, err
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	b := &bodies{dir: dir, limit: bodyFileSize, current: map[int64]*bodyFile{}}
+	b := &bodies{dir: dir, limit: bodyFileSize, enter: syncDir, current: map[int64]*bodyFile{}}
 	for _, e := range entries {
 		num, err := strconv.ParseInt(strings.TrimSuffix(e.Name(), bodySuffix), 10, 64)
 		if err != nil {
@@ -131,8 +135,12 @@ func (b *bodies) writable(queue int64) (*bodyFile, error) {
 	}
 	c.f = f
 	b.open++
-	if c.size == 0 {
-		return c, syncDir(b.dir) // or a crash takes the file and keeps its bytes
+	if c.size > 0 {
+		return c, nil
+	}
+	if err := b.enter(b.dir); err != nil { // or a crash takes the file and keeps its bytes
+		b.shut(c) // and the next append tries again
+		return nil, err
 	}
 	return c, nil
 }

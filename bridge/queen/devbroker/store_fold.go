@@ -1,9 +1,12 @@
 package devbroker
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // When the journal is folded: after so many bytes or segments. A start reads
@@ -16,13 +19,16 @@ const (
 )
 
 // fold turns the journal into runs. Bytes that are in the journal go to the
-// files first, beside the writer; only the rows need it to stand still.
+// files first, beside the writer; only the rows need it to stand still. When
+// the rows fail, the next fold finds the bytes where they are: trying again
+// costs no room. tidying is held.
 func (s *sqliteStore) fold() error {
 	list := s.journal.standing()
 	if len(list) == 0 {
 		return nil
 	}
 	extents, err := s.moveOut(list)
+	s.journal.moved(list, extents)
 	if err != nil {
 		return fmt.Errorf("fold: %w", err)
 	}
@@ -41,7 +47,7 @@ func (s *sqliteStore) fold() error {
 }
 
 // moveOut writes to the files what is in the journal itself, and returns the
-// extents of all.
+// extents of all, as far as it came.
 func (s *sqliteStore) moveOut(list []*recent) ([]extent, error) {
 	extents := make([]extent, len(list))
 	byQueue := map[int64][]int{}
@@ -54,16 +60,15 @@ func (s *sqliteStore) moveOut(list []*recent) ([]extent, error) {
 	for queue, at := range byQueue {
 		var data []byte
 		for _, i := range at {
-			extents[i].at = int64(len(data))
 			data = append(data, list[i].body...)
 		}
 		file, begin, err := s.bodies.append(queue, data)
 		if err != nil {
-			return nil, err
+			return extents, err
 		}
 		for _, i := range at {
-			extents[i].file = file
-			extents[i].at += begin
+			extents[i].file, extents[i].at = file, begin
+			begin += int64(extents[i].size)
 		}
 	}
 	return extents, nil
@@ -82,20 +87,23 @@ type run struct {
 // runs writes the rows of runs for segments of the journal, and notes what the
 // files hold.
 func (w *writing) runs(list []*recent, extents []extent) {
+	var done []*run
 	open := map[int64]*run{}
 	files := map[int64]int64{} // queue of each file
 	live := map[int64]int{}
 	for i, r := range list {
+		p := extents[i]
+		if p.file != 0 {
+			files[p.file] = r.queue
+		}
 		if r.dropped.Load() {
+			w.store.deleted.Store(true) // its file may have been made for nothing
 			continue
 		}
-		p := extents[i]
-		files[p.file] = r.queue
 		live[p.file] += p.size
 		of := open[r.part]
 		if of != nil && (of.next != r.base || len(of.extents) >= runExtents) {
-			w.run(of)
-			of = nil
+			done, of = append(done, of), nil
 		}
 		if of == nil {
 			of = &run{part: r.part, base: r.base}
@@ -106,11 +114,13 @@ func (w *writing) runs(list []*recent, extents []extent) {
 		of.hashes = append(of.hashes, r.hashes...)
 		of.next = r.end()
 	}
-	for _, of := range open {
+	done = slices.AppendSeq(done, maps.Values(open))
+	slices.SortFunc(done, func(a, b *run) int { return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.base, b.base)) })
+	for _, of := range done { // in the order of the table: pages are written once
 		w.run(of)
 	}
-	for file, size := range live {
-		w.do("file", file, files[file], size)
+	for file, queue := range files {
+		w.do("file", file, queue, live[file])
 	}
 }
 

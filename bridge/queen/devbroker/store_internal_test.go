@@ -191,7 +191,7 @@ func TestStoreHoldsWhatWasCommitted(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := s.store.sweep(); err != nil {
+			if err := s.sweep(); err != nil {
 				t.Fatal(err)
 			}
 			s.close()
@@ -211,7 +211,7 @@ func (s *shelf) step() {
 		s.retain()
 		s.check("retention")
 	case n < 18:
-		if err := s.store.fold(); err != nil {
+		if err := s.fold(); err != nil {
 			s.t.Fatal(err)
 		}
 		s.check("a fold")
@@ -243,7 +243,7 @@ func TestDeathInAFold(t *testing.T) {
 	s.open()
 	defer s.close()
 	s.check("half a fold")
-	if err := s.store.fold(); err != nil {
+	if err := s.fold(); err != nil {
 		t.Fatal(err)
 	}
 	s.check("the next fold")

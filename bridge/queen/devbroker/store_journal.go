@@ -11,7 +11,8 @@ import (
 // partition would dirty a page of its own. A fold turns many of them into one
 // row of runs per partition.
 
-// recent is one segment of the journal.
+// recent is one segment of the journal. extent and body change, under
+// journal.mu, when a fold moves the bytes to a file.
 type recent struct {
 	row         int64 // of the journal
 	queue, part int64
@@ -21,6 +22,13 @@ type recent struct {
 	extent      extent
 	body        []byte      // its bytes, where they are in the journal
 	dropped     atomic.Bool // deleted since
+}
+
+// piece is where the messages of a segment are now.
+type piece struct {
+	base   uint64
+	extent extent
+	body   []byte // nil: in a file
 }
 
 func (r *recent) end() uint64 { return r.base + uint64(len(r.hashes)) }
@@ -33,10 +41,12 @@ type journal struct {
 	rows  map[int64]int // how many of each row are not deleted
 	files map[int64]int // how many of those lie in each file
 	bytes int           // in the journal and beside it
+	held  int           // bytes kept in memory
+	limit int           // of those
 }
 
 func newJournal() *journal {
-	return &journal{parts: map[int64][]*recent{}, rows: map[int64]int{}, files: map[int64]int{}}
+	return &journal{limit: journalLimit, parts: map[int64][]*recent{}, rows: map[int64]int{}, files: map[int64]int{}}
 }
 
 func (j *journal) add(all []*recent) {
@@ -47,6 +57,7 @@ func (j *journal) add(all []*recent) {
 		j.all = append(j.all, r)
 		j.count(r, 1)
 		j.bytes += r.extent.size
+		j.held += len(r.body)
 	}
 }
 
@@ -84,16 +95,37 @@ func (j *journal) dying(parts []partitionRow) (rows []int64) {
 }
 
 // of returns the segments of a partition that hold any of [from, to).
-func (j *journal) of(part int64, from, to uint64) []*recent {
+func (j *journal) of(part int64, from, to uint64) []piece {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	var out []*recent
+	var out []piece
 	for _, r := range j.parts[part] {
 		if r.base < to && r.end() > from {
-			out = append(out, r)
+			out = append(out, piece{r.base, r.extent, r.body})
 		}
 	}
 	return out
+}
+
+// moved notes where the bytes of segments are now. Those that are in a file
+// need not be in memory any more.
+func (j *journal) moved(list []*recent, extents []extent) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i, r := range list {
+		if extents[i] == r.extent {
+			continue
+		}
+		live := !r.dropped.Load()
+		if live {
+			j.count(r, -1)
+		}
+		j.held -= len(r.body)
+		r.extent, r.body = extents[i], nil
+		if live {
+			j.count(r, 1)
+		}
+	}
 }
 
 // drop takes out what lies before an offset.
@@ -107,7 +139,9 @@ func (j *journal) drop(part int64, first uint64) {
 		j.count(list[n], -1)
 		n++
 	}
-	j.parts[part] = list[n:]
+	if j.parts[part] = list[n:]; n == len(list) {
+		delete(j.parts, part)
+	}
 }
 
 // dropQueue takes out all of a queue.
@@ -138,6 +172,7 @@ func (j *journal) folded(n int) {
 			j.count(r, -1)
 		}
 		j.bytes -= r.extent.size
+		j.held -= len(r.body)
 		if list := j.parts[r.part]; len(list) > 0 && list[0] == r {
 			list[0] = nil
 			if j.parts[r.part] = list[1:]; len(list) == 1 {
@@ -155,6 +190,13 @@ func (j *journal) size() (segments, bytes int) {
 	return len(j.all), j.bytes
 }
 
+// full says that the journal holds as much in memory as it may.
+func (j *journal) full() bool {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.held >= j.limit
+}
+
 // holds says that a file holds segments of the journal.
 func (j *journal) holds(file int64) bool {
 	j.mu.RLock()
@@ -170,6 +212,10 @@ type entry struct {
 	extents, ids []byte
 	data         []byte
 }
+
+// journalLimit bounds the bytes of the journal that are in memory: when folds
+// fail, or fall behind, a commit folds before it adds to them.
+const journalLimit = 8 * foldBytes
 
 // inlineLimit is the size up to which bytes go through the journal: below it
 // one sync for both is worth more than writing the bytes once.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 )
 
 // selectRuns reads the rows that hold any of [from, to).
@@ -22,14 +24,29 @@ type segmentsRead struct {
 	bodies   bodyReader
 }
 
-func (s *sqliteStore) segments(part int64, from, to uint64, limit int) ([]storedSegment, error) {
+// readTries bounds how often files may vanish under one read.
+const readTries = 5
+
+// segments reads again when a file is gone: its messages were deleted, and it
+// with them, since the rows were read.
+func (s *sqliteStore) segments(part int64, from, to uint64, limit int) (out []storedSegment, err error) {
+	for range readTries {
+		out, err = s.segmentsNow(part, from, to, limit)
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return out, err
+}
+
+func (s *sqliteStore) segmentsNow(part int64, from, to uint64, limit int) ([]storedSegment, error) {
 	r := &segmentsRead{part: part, from: from, to: to, limit: limit, bodies: bodyReader{b: s.bodies}}
 	defer r.bodies.close()
 	// The journal first: what is folded meanwhile is found twice, never not.
 	recent := s.journal.of(part, from, to)
 	err := r.runs(s)
 	for i := 0; i < len(recent) && err == nil; i++ {
-		err = r.take(recent[i].base, recent[i].extent, recent[i].body)
+		err = r.take(recent[i])
 	}
 	return r.out, err
 }
@@ -53,7 +70,7 @@ func (r *segmentsRead) runs(s *sqliteStore) error {
 		}
 		at := unsigned(base)
 		for _, p := range extents {
-			if err := r.take(at, p, nil); err != nil {
+			if err := r.take(piece{base: at, extent: p}); err != nil {
 				return err
 			}
 			at += uint64(p.count)
@@ -62,21 +79,20 @@ func (r *segmentsRead) runs(s *sqliteStore) error {
 	return rows.Err()
 }
 
-// take reads a segment, if it is wanted and there is room. body is nil where
-// its bytes are in a file.
-func (r *segmentsRead) take(base uint64, p extent, body []byte) (err error) {
-	end := base + uint64(p.count)
-	if end <= r.from || base >= r.to || r.limit <= 0 {
+// take reads a segment, if it is wanted and there is room.
+func (r *segmentsRead) take(p piece) (err error) {
+	end := p.base + uint64(p.extent.count)
+	if end <= r.from || p.base >= r.to || r.limit <= 0 {
 		return nil
 	}
-	if body == nil {
-		if body, err = r.bodies.read(p); err != nil {
+	if p.body == nil {
+		if p.body, err = r.bodies.read(p.extent); err != nil {
 			return err
 		}
 	}
-	seg := storedSegment{part: r.part, base: base}
-	if seg.spans, seg.blob, err = decodeBody(base, body); err != nil {
-		return fmt.Errorf("read messages of partition %d at %d: %w", r.part, base, err)
+	seg := storedSegment{part: r.part, base: p.base}
+	if seg.spans, seg.blob, err = decodeBody(p.base, p.body); err != nil {
+		return fmt.Errorf("read messages of partition %d at %d: %w", r.part, p.base, err)
 	}
 	r.limit -= len(seg.blob)
 	r.from = end

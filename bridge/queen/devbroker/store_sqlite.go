@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"modernc.org/sqlite"
 )
@@ -32,6 +33,9 @@ type sqliteStore struct {
 	bodies  *bodies
 	journal *journal
 	deleted atomic.Bool // messages, since files were swept
+
+	tidying   sync.Mutex // held while folding or sweeping; taken before mu
+	foldAgain time.Time  // when a fold that failed is tried again
 
 	writer, reader *sql.DB
 	readRuns       *sql.Stmt
@@ -185,19 +189,40 @@ func (s *sqliteStore) runCheckpoints() {
 	}
 }
 
+// foldPause is the time between a fold that failed and the next.
+const foldPause = 5 * time.Second
+
 // tidy folds the journal once it is long, and removes files that are empty. A
-// failure is not the writer's: it meets a bad disk itself.
+// failure is not the writer's, as long as there is room for more.
 func (s *sqliteStore) tidy() {
-	if segments, bytes := s.journal.size(); segments >= foldSegments || bytes >= foldBytes {
+	s.tidying.Lock()
+	defer s.tidying.Unlock()
+	segments, bytes := s.journal.size()
+	if (segments >= foldSegments || bytes >= foldBytes) && time.Now().After(s.foldAgain) {
 		if err := s.fold(); err != nil {
 			s.log.Warn("folding the journal failed; it grows until that works", "err", err)
+			s.foldAgain = time.Now().Add(foldPause)
 		}
 	}
 	if s.deleted.Swap(false) {
 		if err := s.sweep(); err != nil {
 			s.log.Warn("removing files of deleted messages failed", "err", err)
+			s.deleted.Store(true)
 		}
 	}
+}
+
+// makeRoom folds before a commit that would add to a full journal.
+func (s *sqliteStore) makeRoom(c *changes) error {
+	if len(c.segments) == 0 || !s.journal.full() {
+		return nil
+	}
+	s.tidying.Lock()
+	defer s.tidying.Unlock()
+	if !s.journal.full() {
+		return nil // the fold that was under way made it
+	}
+	return s.fold()
 }
 
 func (s *sqliteStore) checkpoint(mode string) {

@@ -45,6 +45,9 @@ var writeStatements = map[string]string{
 
 // commit writes one batch in one SQLite transaction. It cannot be cancelled.
 func (s *sqliteStore) commit(c *changes) error {
+	if err := s.makeRoom(c); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	w := &writing{store: s, ctx: context.Background()}
 	w.all(c)
