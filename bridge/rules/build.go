@@ -86,17 +86,48 @@ func (s *Store) candidate(one stored) *candidate {
 	if r.Draining != nil {
 		c.entry.Draining = *r.Draining
 	}
-	doc, err := bridge.ParseJSON([]byte(r.Document))
-	if err = cmp.Or(one.err, err); err != nil {
+	known, err := s.parse(one)
+	if err != nil {
 		c.refuse(bridge.Problem{Text: err.Error()})
 		c.entry.Document = named(bridge.Node{Kind: bridge.NodeMap}, r.Name)
 		_, c.entry.Newer = errors.AsType[*newerError](err)
 		return c
 	}
-	c.entry.Document = doc
-	c.resolved = doc.Clone()
-	s.resolve(r.resource(), &c.resolved, r.Sealed)
+	c.entry.Document, c.resolved = known.doc, known.resolved
 	return c
+}
+
+// parsed is a row's document, as written and with its references resolved.
+// Neither is changed.
+type parsed struct {
+	write         string
+	version       int64
+	references    *references
+	doc, resolved bridge.Node
+}
+
+// parse reads a row's document, once for each version of the row and each load
+// of the file, unless a reference could not be resolved.
+func (s *Store) parse(one stored) (parsed, error) {
+	if one.err != nil {
+		return parsed{}, one.err
+	}
+	known, ok := s.parsed[one.key]
+	if ok && known.write == one.row.Write && known.version == one.version && known.references == s.references {
+		return known, nil
+	}
+	doc, err := bridge.ParseJSON([]byte(one.row.Document))
+	if err != nil {
+		return parsed{}, err
+	}
+	known = parsed{one.row.Write, one.version, s.references, doc, doc.Clone()}
+	s.resolve(one.row.resource(), &known.resolved, one.row.Sealed)
+	failed := false
+	known.resolved.Walk("", func(_ string, n *bridge.Node) { failed = failed || n.Err != "" })
+	if !failed {
+		s.parsed[one.key] = known
+	}
+	return known, nil
 }
 
 // refuse keeps the resource out of use.

@@ -26,6 +26,9 @@ func (s *Store) try(next row, version int64) (Entry, error) {
 	key := bridge.RuleKey(next.resource())
 	rows[key] = stored{key: key, version: version, row: next}
 	c := s.build(s.file.without(next.resource()), rows)
+	if e, _ := s.catalog.Load().Entry(next.resource()); !e.File {
+		s.tried = tried{c, next.Write}
+	}
 	entry, _ := c.Entry(next.resource())
 	var problems []bridge.Problem
 	if !entry.InUse {

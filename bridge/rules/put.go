@@ -30,8 +30,22 @@ func (s *Store) put(ctx context.Context, before int64, next row) error {
 	rows := maps.Clone(s.rows)
 	rows[key] = stored{key: key, version: version, row: next}
 	s.rows, s.generation = rows, generation
-	s.publish()
+	if s.tried.write == next.Write {
+		s.publishTried(next.resource(), version)
+	} else {
+		s.publish()
+	}
 	return nil
+}
+
+// publishTried hands out the catalog with which a change was checked: nothing
+// else has changed since.
+func (s *Store) publishTried(r bridge.Resource, version int64) {
+	c := s.tried.catalog
+	e := c.entries[r]
+	e.Version = version
+	c.entries[r] = e
+	s.handOut(c)
 }
 
 // remove deletes the row of that version, and publishes the catalog without it.

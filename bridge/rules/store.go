@@ -3,6 +3,7 @@ package rules
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -49,6 +50,13 @@ type Config struct {
 	DrainAfter time.Duration
 }
 
+// tried is the catalog with which a change was checked, until another one is
+// handed out.
+type tried struct {
+	catalog *Catalog
+	write   string // the mark of the row that was added
+}
+
 // Defaults of Config.
 const (
 	defaultPoll       = 2 * time.Second
@@ -82,6 +90,8 @@ type Store struct {
 	generation  int64
 	synced      time.Time
 	filters     map[string]filterCheck
+	parsed      map[string]parsed
+	tried       tried
 	references  *references
 	subscribers []func(*Catalog)
 	reported    []string // problems that were logged
@@ -109,7 +119,7 @@ func New(c Config) *Store {
 	s := &Store{
 		config: c, queen: c.Queen, keys: c.Keys, log: c.Logger, metrics: newMetrics(c.Metrics), now: time.Now,
 		references: newReferences(c.References()),
-		file:       c.File, rows: map[string]stored{}, filters: map[string]filterCheck{},
+		file:       c.File, rows: map[string]stored{}, filters: map[string]filterCheck{}, parsed: map[string]parsed{},
 		writing: make(chan struct{}, 1), drained: map[bridge.Resource]drainState{}, away: notReadYet,
 	}
 	s.catalog.Store(s.build(s.file, s.rows))
@@ -138,7 +148,13 @@ func (s *Store) SetFile(file File) {
 
 // publish builds the catalog of the present state and hands it out. mu is held.
 func (s *Store) publish() {
-	c := s.build(s.file, s.rows)
+	s.handOut(s.build(s.file, s.rows))
+}
+
+// handOut makes a catalog the present one. mu is held.
+func (s *Store) handOut(c *Catalog) {
+	s.tried = tried{}
+	maps.DeleteFunc(s.parsed, func(key string, _ parsed) bool { _, kept := s.rows[key]; return !kept })
 	c.Generation, c.Synced = s.generation, s.synced
 	s.catalog.Store(c)
 	s.report(c)
