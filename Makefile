@@ -19,7 +19,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-provider lambda dev test race lint fuzz verify e2e examples bench queen-real queen-real-clean test-api test-real ci clean
+.PHONY: help build build-provider lambda dev test race lint fuzz verify e2e examples deploy-test bench queen-real queen-real-clean test-api test-real ci clean
 
 help: ## show this list
 	@awk 'BEGIN{FS=":.*## "} /^[a-z0-9-]+:.*## /{printf "  \033[36mmake %-17s\033[0m %s\n",$$1,$$2}' $(MAKEFILE_LIST)
@@ -66,12 +66,20 @@ fuzz: ## run every fuzz target for FUZZTIME (10s), those that read the internet 
 verify: ## prove that go.mod and go.sum are tidy
 	go mod tidy -diff
 	go mod verify
+	cd deploy/test && go mod tidy -diff && go mod verify
 
 e2e: ## run the end-to-end tests, each bridge a process of its own
 	go test -count=1 -parallel $(PARALLEL) -timeout 15m ./cmd/queenbridge/...
 
 examples: build ## run every example against the built binary
 	go test -race -count=1 -timeout 10m ./examples/...
+
+# The tests of deploy/ are a module of their own: their dependencies stay out
+# of the program's. They need buildah, busybox-static and root (.ci/run
+# installs what is missing).
+deploy-test: ## build the image and hold all of deploy/ against the program (needs buildah and busybox-static, as root)
+	cd deploy/test && go vet . && go test -count=1 -timeout 15m .
+	shellcheck deploy/*.sh deploy/*/*.sh
 
 BENCH      ?= .
 BENCHCOUNT ?= 1
@@ -100,7 +108,7 @@ test-real: ## run the conformance, Python client and end-to-end tests against a 
 test-api: ## let Schemathesis make requests to the admin API from its OpenAPI document (needs python3)
 	QUEENBRIDGE_TEST_PYTHON=1 go test -count=1 -timeout 15m -run Python ./bridge/admin
 
-ci: lint verify test examples test-api test-real ## what CI runs
+ci: lint verify test examples deploy-test test-api test-real ## what CI runs
 	$(MAKE) fuzz FUZZTIME=5s FUZZLONG=60s
 
 clean: ## remove what was built here
