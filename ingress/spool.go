@@ -22,10 +22,9 @@ import (
 // It is kept in SQLite, so a crash at any moment leaves whole batches or none:
 // what was being written when the process died was not answered.
 type Spool struct {
-	dir    string
-	limit  int64
-	store  *spoolStore
-	unlock func() error
+	dir   string
+	limit int64
+	store *spoolStore
 
 	mu     sync.Mutex
 	queues map[string]*spooledQueue // those that hold something
@@ -42,7 +41,7 @@ type SpoolOptions struct {
 
 // ErrSpoolInUse says that another process has the spool open: a bridge that
 // runs, which replays it by itself.
-var ErrSpoolInUse = errors.New("the spool is in use by another process")
+var ErrSpoolInUse = errors.New("the spool is in use")
 
 // errSpoolFull is an append over MaxBytes.
 var errSpoolFull = errors.New("the spool is full")
@@ -96,17 +95,11 @@ func OpenSpool(dir string, o SpoolOptions) (*Spool, error) {
 }
 
 func openSpool(dir string, o SpoolOptions) (*Spool, error) {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return nil, err
-	}
-	unlock, err := lockSpool(dir)
+	store, err := openSpoolStore(dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &Spool{dir: dir, limit: o.MaxBytes, unlock: unlock, queues: make(map[string]*spooledQueue)}
-	if s.store, err = openSpoolStore(filepath.Join(dir, spoolFile)); err != nil {
-		return nil, errors.Join(err, unlock())
-	}
+	s := &Spool{dir: dir, limit: o.MaxBytes, store: store, queues: make(map[string]*spooledQueue)}
 	if err := s.load(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -128,7 +121,7 @@ func (s *Spool) load() error {
 }
 
 // Close lets go of the spool; what it holds stays.
-func (s *Spool) Close() error { return errors.Join(s.store.close(), s.unlock()) }
+func (s *Spool) Close() error { return s.store.close() }
 
 // Status is what the spool holds.
 func (s *Spool) Status() (SpoolStatus, error) {

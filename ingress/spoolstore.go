@@ -5,19 +5,15 @@ package ingress
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net/url"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
-	"modernc.org/sqlite"
-
 	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge/sqlitefile"
 )
 
 // spoolStore is the table of spooled events: SQLite in WAL mode with a sync at
@@ -27,6 +23,8 @@ type spoolStore struct {
 	db   *sql.DB
 	mu   sync.Mutex // one connection writes
 	torn int64      // bytes behind the last whole commit when it was opened
+
+	unlock func() error
 }
 
 const (
@@ -42,43 +40,31 @@ PRAGMA user_version = 1;
 COMMIT;`
 )
 
-// spoolDSN names the file and the pragmas of each connection to it.
-func spoolDSN(file string, pragmas ...string) string {
-	q := url.Values{}
-	for _, p := range append(pragmas, "busy_timeout(10000)", "synchronous(FULL)") {
-		q.Add("_pragma", p)
+// openSpoolStore opens the store in a directory, for one process at a time.
+func openSpoolStore(dir string) (*spoolStore, error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, err
 	}
-	return "file:" + (&url.URL{Path: file}).EscapedPath() + "?" + q.Encode()
-}
-
-// spoolConnector opens connections without registering a driver under a name.
-type spoolConnector struct{ dsn string }
-
-// Connect opens one connection.
-func (c spoolConnector) Connect(context.Context) (driver.Conn, error) {
-	return new(sqlite.Driver).Open(c.dsn)
-}
-
-// Driver returns the driver.
-func (c spoolConnector) Driver() driver.Driver { return new(sqlite.Driver) }
-
-func openSpoolStore(file string) (*spoolStore, error) {
-	log, err := readLog(file + "-wal")
+	unlock, err := sqlitefile.Lock(dir)
+	if errors.Is(err, sqlitefile.ErrInUse) {
+		return nil, fmt.Errorf("%w: %w", ErrSpoolInUse, err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	s := &spoolStore{db: sql.OpenDB(spoolConnector{spoolDSN(file, "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "journal_size_limit(4194304)")})}
-	s.db.SetMaxOpenConns(1)
-	if err := s.prepare(log); err != nil {
+	file := filepath.Join(dir, spoolFile)
+	db := sqlitefile.Open(file, "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "journal_size_limit(4194304)")
+	db.SetMaxOpenConns(1)
+	s := &spoolStore{db: db, unlock: unlock}
+	if err := s.prepare(file); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-// readSpoolStore opens a store of another process, to look at it: nothing is
-// recovered or folded.
+// readSpoolStore opens a store of another process, to look at it.
 func readSpoolStore(file string) (*spoolStore, error) {
-	s := &spoolStore{db: sql.OpenDB(spoolConnector{spoolDSN(file) + "&mode=ro"})}
+	s := &spoolStore{db: sqlitefile.OpenReadOnly(file), unlock: func() error { return nil }}
 	s.db.SetMaxOpenConns(1)
 	if _, err := s.format(); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -86,7 +72,7 @@ func readSpoolStore(file string) (*spoolStore, error) {
 	return s, nil
 }
 
-func (s *spoolStore) prepare(log walLog) error {
+func (s *spoolStore) prepare(file string) error {
 	version, err := s.format()
 	if err != nil {
 		return err
@@ -97,12 +83,8 @@ func (s *spoolStore) prepare(log walLog) error {
 		}
 		return nil
 	}
-	var busy, frames, folded int64
-	if err := s.db.QueryRow(`PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &frames, &folded); err != nil {
-		return err
-	}
-	s.torn = log.torn(frames)
-	return nil
+	s.torn, err = sqlitefile.Torn(context.Background(), s.db, file)
+	return err
 }
 
 func (s *spoolStore) format() (version int, err error) {
@@ -113,52 +95,6 @@ func (s *spoolStore) format() (version int, err error) {
 		return 0, fmt.Errorf("it has format %d, this version knows formats up to %d", version, spoolFormat)
 	}
 	return version, nil
-}
-
-// walLog is what stands in a write-ahead log before SQLite recovers it
-// (sqlite.org/fileformat2.html, 4.1): which frames belong to its last run.
-type walLog struct {
-	frameSize int64
-	current   []bool
-	rest      int64 // bytes of a frame that is not whole
-}
-
-const (
-	walHeader      = 32
-	walFrameHeader = 24
-)
-
-func readLog(file string) (walLog, error) {
-	raw, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return walLog{}, nil
-	}
-	return parseLog(raw), err
-}
-
-func parseLog(raw []byte) walLog {
-	if len(raw) < walHeader {
-		return walLog{}
-	}
-	log := walLog{frameSize: walFrameHeader + int64(binary.BigEndian.Uint32(raw[8:]))}
-	salt := string(raw[16:24])
-	frames := raw[walHeader:]
-	for int64(len(frames)) >= log.frameSize {
-		log.current = append(log.current, string(frames[8:16]) == salt)
-		frames = frames[log.frameSize:]
-	}
-	log.rest = int64(len(frames))
-	return log
-}
-
-// torn are the bytes of the last run behind its whole commits. Frames of an
-// earlier run, whose room is used again, are none.
-func (l walLog) torn(committed int64) int64 {
-	n := int64(0)
-	for i := max(committed, 0); i < int64(len(l.current)) && l.current[i]; i++ {
-		n += l.frameSize
-	}
-	return n + l.rest
 }
 
 // append writes items in one commit. The disk has them when it returns nil.
@@ -277,4 +213,4 @@ func (s *spoolStore) shrink() error {
 	return err
 }
 
-func (s *spoolStore) close() error { return s.db.Close() }
+func (s *spoolStore) close() error { return errors.Join(s.db.Close(), s.unlock()) }

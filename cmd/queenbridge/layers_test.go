@@ -14,7 +14,8 @@ import (
 // import any of them; nothing may import cmd or examples. ARCHITECTURE.md
 // draws it.
 var layers = map[string]string{
-	"signing": "", "bridge/queen": "", "bridge/queen/devbroker": "", "bridge/aws": "",
+	"signing": "", "bridge/queen": "", "bridge/aws": "", "bridge/sqlitefile": "",
+	"bridge/queen/devbroker": "bridge/sqlitefile",
 	"bridge":                 "signing",
 	"bridge/filter":          "bridge",
 	"bridge/configfile":      "bridge bridge/filter",
@@ -22,7 +23,7 @@ var layers = map[string]string{
 	"bridge/rules":           "bridge bridge/filter bridge/queen",
 	"bridge/admin":           "bridge bridge/adminapi bridge/filter bridge/queen bridge/rules",
 	"bridge/queen/queentest": "bridge/queen",
-	"ingress":                "bridge bridge/queen signing",
+	"ingress":                "bridge bridge/queen bridge/sqlitefile signing",
 	"dispatch":               "bridge bridge/filter bridge/queen dispatch/format",
 	"dispatch/format":        "bridge",
 	"dispatch/httptarget":    "bridge dispatch signing",

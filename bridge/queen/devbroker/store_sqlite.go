@@ -3,18 +3,16 @@ package devbroker
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"modernc.org/sqlite"
+	"github.com/queenbridge/queenbridge/bridge/sqlitefile"
 )
 
 // sqliteStore keeps the state in one SQLite database, in WAL mode with a sync
@@ -45,8 +43,6 @@ type sqliteStore struct {
 	wg      sync.WaitGroup
 }
 
-var errInUse = errors.New("the data directory is in use by another process")
-
 const dataFile = "queen.db"
 
 // openSQLite opens, and if need be makes, the database in a directory.
@@ -54,7 +50,7 @@ func openSQLite(dir string, log *slog.Logger) (store, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err
 	}
-	unlock, err := lockDir(dir)
+	unlock, err := sqlitefile.Lock(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +63,8 @@ func openSQLite(dir string, log *slog.Logger) (store, error) {
 }
 
 func (s *sqliteStore) open(file string) (err error) {
-	s.writer = sql.OpenDB(connector{dsn(file, "cache_size(-4000)")})
-	s.reader = sql.OpenDB(connector{dsn(file, "cache_size(-2000)")})
+	s.writer = openFile(file, "cache_size(-4000)")
+	s.reader = openFile(file, "cache_size(-2000)")
 	s.reader.SetMaxOpenConns(2)
 	ctx := context.Background()
 	if s.write, err = s.writer.Conn(ctx); err != nil {
@@ -96,27 +92,20 @@ func (s *sqliteStore) open(file string) (err error) {
 
 func (s *sqliteStore) durable() bool { return true }
 
-// dsn names a database file and the pragmas of each connection to it.
-func dsn(file string, more ...string) string {
-	q := url.Values{}
-	for _, pragma := range append(more,
-		"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "wal_autocheckpoint(0)", "temp_store(MEMORY)",
-	) {
-		q.Add("_pragma", pragma)
+// openFile opens the database; its log is folded by checkpoints of our own.
+func openFile(file, cache string) *sql.DB {
+	return sqlitefile.Open(file, cache, "journal_mode(WAL)", "wal_autocheckpoint(0)", "temp_store(MEMORY)")
+}
+
+// reportTorn says what a crash cut off: nothing of it was ever acknowledged.
+func (s *sqliteStore) reportTorn(ctx context.Context, file string) error {
+	torn, err := sqlitefile.Torn(ctx, s.write, file)
+	if err == nil && torn > 0 {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "the end of the log was cut off by a crash and is dropped; nothing of it was acknowledged",
+			slog.Int64("bytes", torn))
 	}
-	return "file:" + (&url.URL{Path: file}).EscapedPath() + "?" + q.Encode()
+	return err
 }
-
-// connector opens connections without registering a driver under a name.
-type connector struct{ dsn string }
-
-// Connect opens one connection.
-func (c connector) Connect(context.Context) (driver.Conn, error) {
-	return new(sqlite.Driver).Open(c.dsn)
-}
-
-// Driver returns the driver.
-func (c connector) Driver() driver.Driver { return new(sqlite.Driver) }
 
 // format is the version of the tables below, which they carry as user_version.
 // A broker refuses data of a later one.
