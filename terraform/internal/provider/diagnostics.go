@@ -49,7 +49,10 @@ func explain(err error) string {
 
 func (m *managed) problems(diags *diag.Diagnostics, config tftypes.Value, list []adminapi.Problem) {
 	for _, p := range list {
-		text := p.String()
+		text := strings.TrimPrefix(p.Text, "warning: ")
+		if p.Path != "" {
+			text = p.Path + ": " + text
+		}
 		switch {
 		case p.Text == "is unknown" || strings.HasPrefix(p.Text, "is unknown ("):
 			text += ": the bridge is perhaps older than this provider"
@@ -69,7 +72,7 @@ func (m *managed) problems(diags *diag.Diagnostics, config tftypes.Value, list [
 func (m *managed) warn(diags *diag.Diagnostics, config tftypes.Value, meta adminapi.Meta) {
 	list := make([]adminapi.Problem, len(meta.Problems))
 	for i, p := range meta.Problems {
-		p.Text, p.Warning = strings.TrimPrefix(p.Text, "warning: "), true
+		p.Warning = true
 		if meta.State == adminapi.StateInvalid {
 			p.Text += ". The " + m.word() + " is stored and not in use"
 		}

@@ -36,7 +36,7 @@ func (d *readable) Read(ctx context.Context, req datasource.ReadRequest, resp *d
 		return
 	}
 	name := textAt(req.Config.Raw, attrName)
-	r, err := d.api.Client.Read(ctx, d.kind, name)
+	r, err := d.api.Read(ctx, d.kind, name)
 	if adminapi.IsCode(err, adminapi.CodeNotFound) {
 		resp.Diagnostics.AddAttributeError(path.Root(attrName), "Not found", fmt.Sprintf("The bridge has no %s %q.", d.word(), name))
 		return

@@ -28,7 +28,7 @@ func (c *converter) value(path string, t tftypes.Type, n bridge.Node) tftypes.Va
 		return tftypes.NewValue(t, nil)
 	}
 	var v tftypes.Value
-	ok := false
+	var ok bool
 	switch t := t.(type) {
 	case tftypes.Object:
 		v, ok = c.object(path, t, n)
