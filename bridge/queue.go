@@ -4,6 +4,7 @@ import "time"
 
 // Queue carries the options the bridge sets on a queue it manages.
 type Queue struct {
+	// Name is required: 1 to 255 characters, no control characters.
 	Name string `json:"name"`
 	// Lease is the lease of consumers that ask for none. Defaults to 60s.
 	Lease time.Duration `json:"lease"`

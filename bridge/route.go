@@ -64,7 +64,9 @@ type RouteBatch struct {
 
 // Transform replaces body and headers by CEL expressions.
 type Transform struct {
-	Body    string            `json:"body"`
+	// Body makes the body. Empty means the event's.
+	Body string `json:"body"`
+	// Headers make headers of the call, by their names.
 	Headers map[string]string `json:"headers"`
 }
 
@@ -86,14 +88,22 @@ type RetryPolicy struct {
 // Outcomes are status codes ("404"), ranges ("500-599") and classes ("5xx")
 // that beat the built-in table.
 type Outcomes struct {
+	// Success means delivered.
 	Success []string `json:"success"`
-	Retry   []string `json:"retry"`
-	Dead    []string `json:"dead"`
+	// Retry means tried again, as the retry policy says.
+	Retry []string `json:"retry"`
+	// Dead means a dead letter at once.
+	Dead []string `json:"dead"`
 }
 
 // Reply pushes the function's answer as an event.
 type Reply struct {
-	Queue     string `json:"queue"`
+	// Queue takes the replies. Empty, the default, means none.
+	Queue string `json:"queue"`
+	// Partition is body:<path> or header:<name> of the answer, or
+	// literal:<text>. Empty, or where the value is absent: the event's.
 	Partition string `json:"partition"`
-	OnFailure bool   `json:"on_failure"`
+	// OnFailure also pushes the answer that ended a delivery as a dead letter.
+	// Defaults to false.
+	OnFailure bool `json:"on_failure"`
 }

@@ -63,14 +63,19 @@ type Source struct {
 
 // SourceRate is a token bucket of requests.
 type SourceRate struct {
+	// PerSecond is how many requests a second are accepted. 0 means any number.
 	PerSecond float64 `json:"per_second"`
-	Burst     int     `json:"burst"`
+	// Burst is how many may come at once. 0 means as many as a second allows.
+	Burst int `json:"burst"`
 }
 
 // Respond replaces the preset's answer to an accepted request. Status 0
 // means the preset's.
 type Respond struct {
-	Status      int    `json:"status"`
-	Body        string `json:"body"`
+	// Status is the HTTP status. 0 means the preset's.
+	Status int `json:"status"`
+	// Body is the text of the answer. Empty means the preset's.
+	Body string `json:"body"`
+	// ContentType of Body. Empty means the preset's.
 	ContentType string `json:"content_type"`
 }

@@ -73,6 +73,7 @@ type LambdaTarget struct {
 // the bridge's own QUEENBRIDGE_ variables, within 10 seconds; its output is
 // the token, used until the exp of a JWT, else for 5 minutes.
 type Auth struct {
+	// Type is none (the default), basic, bearer, api_key, oauth2, oidc or sigv4.
 	Type         string   `json:"type"`
 	Username     string   `json:"username"`      // basic
 	Password     Secret   `json:"password"`      // basic
@@ -95,7 +96,8 @@ type Auth struct {
 // default, means unsigned; every secret signs (rotation).
 type TargetSigning struct {
 	// Scheme is v1 (the default) or v1a.
-	Scheme  string   `json:"scheme"`
+	Scheme string `json:"scheme"`
+	// Secrets sign, every one of them (rotation): whsec_ for v1, whsk_ for v1a.
 	Secrets []Secret `json:"secrets"`
 }
 
@@ -109,7 +111,8 @@ type TargetTLS struct {
 	// Cert and Key are files of the certificate shown to the server; both or
 	// neither.
 	Cert string `json:"cert"`
-	Key  string `json:"key"`
+	// Key is the file of Cert's private key.
+	Key string `json:"key"`
 	// Pins are the base64 of SHA-256 of public keys (SubjectPublicKeyInfo,
 	// RFC 7469 §2.4). The server's own certificate must have one of them,
 	// besides being verified. Empty means any key.
@@ -133,6 +136,8 @@ type Network struct {
 
 // TargetRate is a token bucket of calls; 0 per second, the default, means off.
 type TargetRate struct {
+	// PerSecond is how many calls a second begin. 0, the default, means any
+	// number.
 	PerSecond float64 `json:"per_second"`
 	// Burst is how many calls may begin at once. 0, the default, means as many
 	// as a second allows.

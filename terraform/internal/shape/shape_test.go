@@ -34,13 +34,6 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range bridge.Kinds() {
 		eachField(string(kind)+".", shape.Of(kind), func(path string, f shape.Field) {
-			switch path { // plain by their names and their parents' descriptions
-			case "sources.rate.per_second", "sources.rate.burst", "sources.respond.status", "sources.respond.body", "sources.respond.content_type",
-				"targets.rate.per_second", "targets.tls.key", "queues.name", "routes.reply.queue", "routes.reply.partition", "routes.reply.on_failure",
-				"routes.transform.body", "routes.transform.headers", "routes.outcomes.success", "routes.outcomes.retry", "routes.outcomes.dead",
-				"targets.signing.secrets":
-				return
-			}
 			if f.Description == "" {
 				t.Errorf("%s has no description", path)
 			}
