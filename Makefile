@@ -15,6 +15,8 @@ CACHE   := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/queenbridge
 # Analysers must be built with the toolchain they analyse.
 LINT_VERSION := v2.15.0
 LINT    := $(CACHE)/golangci-lint-$(LINT_VERSION)-$(GOTOOLCHAIN)
+HELM_VERSION := v3.22.0
+HELM    := $(CACHE)/helm-$(HELM_VERSION)-$(GOTOOLCHAIN)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
@@ -77,9 +79,15 @@ examples: build ## run every example against the built binary
 # The tests of deploy/ are a module of their own: their dependencies stay out
 # of the program's. They need buildah, busybox-static and root (.ci/run
 # installs what is missing).
-deploy-test: ## build the image and hold all of deploy/ against the program (needs buildah and busybox-static, as root)
+deploy-test: export HELM := $(HELM)
+deploy-test: $(HELM) ## build the image and hold all of deploy/ against the program (needs buildah and busybox-static, as root)
 	cd deploy/test && go vet . && go test -count=1 -timeout 15m .
 	shellcheck deploy/*.sh deploy/*/*.sh
+
+$(HELM):
+	@mkdir -p $(CACHE)
+	GOBIN=$(CACHE)/bin go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
+	mv $(CACHE)/bin/helm $(HELM)
 
 BENCH      ?= .
 BENCHCOUNT ?= 1

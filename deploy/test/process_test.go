@@ -24,6 +24,12 @@ type process struct {
 // is connected to Queen. The command has a process group of its own.
 func start(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
+	return startUntil(t, cmd, "queen connected")
+}
+
+// startUntil starts a command and waits for a message of its log.
+func startUntil(t *testing.T, cmd *exec.Cmd, message string) *process {
+	t.Helper()
 	p := &process{cmd: cmd, lines: make(chan string, 10_000), ended: make(chan error, 1), urls: make(map[string]string)}
 	r, w := io.Pipe()
 	cmd.Stdout, cmd.Stderr = w, w
@@ -43,7 +49,7 @@ func start(t *testing.T, cmd *exec.Cmd) *process {
 		p.ended <- err
 	}()
 	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-	p.await(t, "queen connected")
+	p.await(t, message)
 	return p
 }
 
