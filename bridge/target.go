@@ -61,6 +61,21 @@ type LambdaTarget struct {
 	Timeout time.Duration `json:"timeout"`
 }
 
+// The sizes of payloads that Lambda takes, in bytes (its quotas: 6 MB for a
+// synchronous call, 1 MB for an asynchronous one).
+const (
+	MaxLambdaPayload      = 6 << 20
+	MaxLambdaEventPayload = 1 << 20
+)
+
+// MaxPayload is how large the payload of a call may be, in bytes.
+func (l *LambdaTarget) MaxPayload() int {
+	if l.Invoke == InvokeEvent {
+		return MaxLambdaEventPayload
+	}
+	return MaxLambdaPayload
+}
+
 // Auth is the credential of a target's calls. Type is none (the default),
 // basic, bearer, api_key, oauth2, oidc or sigv4; the other fields belong to
 // the type named in their comment.

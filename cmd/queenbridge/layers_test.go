@@ -26,8 +26,9 @@ var layers = map[string]string{
 	"ingress":                "bridge bridge/queen bridge/sqlitefile signing",
 	"dispatch":               "bridge bridge/filter bridge/queen dispatch/format",
 	"dispatch/format":        "bridge",
-	"dispatch/httptarget":    "bridge dispatch signing",
-	"dispatch/lambdatarget":  "bridge dispatch", "dispatch/lambdatarget/lambdatest": "",
+	"dispatch/exchange":      "bridge",
+	"dispatch/httptarget":    "bridge dispatch dispatch/exchange signing",
+	"dispatch/lambdatarget":  "bridge dispatch dispatch/exchange", "dispatch/lambdatarget/lambdatest": "",
 	"dispatch/sendertest": "bridge dispatch",
 }
 

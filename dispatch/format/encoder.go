@@ -8,18 +8,12 @@ import (
 	"github.com/queenbridge/queenbridge/bridge"
 )
 
-// The bounds of one request's body, in bytes. A single event above them is
-// sent alone: the function's answer decides.
-const (
-	// LimitHTTP is our own: what function platforms and proxies commonly take
-	// (API Gateway 10 MB, Google Cloud Functions 10 MB, Lambda URLs 6 MB),
-	// with room, and small enough that 50 calls at once fit in memory.
-	LimitHTTP = 4 << 20
-	// LimitLambda is Lambda's for a synchronous call.
-	LimitLambda = 6 << 20
-	// LimitLambdaEvent is Lambda's for an asynchronous call.
-	LimitLambdaEvent = 1 << 20
-)
+// LimitHTTP bounds the body of one request of several events, in bytes; a single
+// event above it is sent alone: the function's answer decides. It is our own:
+// what function platforms and proxies commonly take (API Gateway 10 MB, Google
+// Cloud Functions 10 MB, Lambda URLs 6 MB), with room, and small enough that 50
+// calls at once fit in memory. A Lambda target has Lambda's bound.
+const LimitHTTP = 4 << 20
 
 const (
 	headerSize    = "queen-batch-size"
@@ -66,10 +60,7 @@ func New(r bridge.Route, t bridge.Target) *Encoder {
 		limit: LimitHTTP, queue: queueOf(t.Lambda),
 	}
 	if t.Lambda != nil {
-		e.lambda, e.form, e.limit = true, e.lambdaForm(t.Lambda.Payload), LimitLambda
-		if t.Lambda.Invoke == bridge.InvokeEvent {
-			e.limit = LimitLambdaEvent
-		}
+		e.lambda, e.form, e.limit = true, e.lambdaForm(t.Lambda.Payload), t.Lambda.MaxPayload()
 	}
 	if e.form == "" {
 		e.form = bridge.FormatPassthrough

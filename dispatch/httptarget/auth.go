@@ -74,18 +74,18 @@ func (s *Sender) setAuth(a bridge.Auth, o Options) error {
 // that it did not run, unless it names an outcome of its own.
 func (s *Sender) authorized(ctx context.Context, r *bridge.Request) (resp bridge.Response, again bool) {
 	if s.tokens == nil {
-		return s.exchange(ctx, r, "")
+		return s.once(ctx, r, "")
 	}
 	held, err := s.tokens.token(ctx)
 	if err != nil {
 		return noCredential(err), false
 	}
-	resp, again = s.exchange(ctx, r, held.value)
+	resp, again = s.once(ctx, r, held.value)
 	if resp.Status != http.StatusUnauthorized || resp.Header.Get(bridge.HeaderOutcome) != "" {
 		return resp, again
 	}
 	if next := s.tokens.replace(ctx, held); next != nil {
-		return s.exchange(ctx, r, next.value)
+		return s.once(ctx, r, next.value)
 	}
 	return resp, false
 }

@@ -5,57 +5,30 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io"
 	"net"
 	"net/http/httptrace"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/dispatch/exchange"
 )
 
-// progress watches how far a request gets.
+// progress is how far a request got, and whether its body is the caller's again.
 type progress struct {
-	mu        sync.Mutex // dials go on in goroutines of the transport
-	handshake bool       // the TLS handshake began, and did not end well
-	conn      *countedConn
-	shared    bool  // HTTP/2: others write on the connection, too
-	before    int64 // bytes written when the request got it
-	got       bool
-	wrote     bool          // the transport is done with the body
-	waiting   chan struct{} // closed then, where somebody waits
+	exchange.Progress
+
+	mu      sync.Mutex
+	wrote   bool          // the transport is done with the body
+	waiting chan struct{} // closed then, where somebody waits
 }
 
 // watch returns ctx with the hooks set.
-func (p *progress) watch(ctx context.Context, secure bool) context.Context {
-	trace := &httptrace.ClientTrace{GotConn: p.gotConn, WroteRequest: p.wroteRequest}
-	if secure {
-		trace.TLSHandshakeStart = func() { p.setHandshake(true) }
-		trace.TLSHandshakeDone = func(_ tls.ConnectionState, err error) { p.setHandshake(err != nil) }
-	}
+func (p *progress) watch(ctx context.Context) context.Context {
+	trace := p.Trace()
+	trace.WroteRequest = p.wroteRequest
 	return httptrace.WithClientTrace(ctx, trace)
-}
-
-func (p *progress) setHandshake(on bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.handshake = on
-}
-
-func (p *progress) gotConn(info httptrace.GotConnInfo) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.got, p.handshake = true, false
-	raw := info.Conn
-	if secure, ok := raw.(*tls.Conn); ok {
-		p.shared = secure.ConnectionState().NegotiatedProtocol == "h2"
-		raw = secure.NetConn()
-	}
-	if conn, ok := raw.(*countedConn); ok {
-		p.conn, p.before = conn, conn.written.Load()
-	}
 }
 
 func (p *progress) wroteRequest(httptrace.WroteRequestInfo) {
@@ -73,8 +46,11 @@ func (p *progress) wroteRequest(httptrace.WroteRequestInfo) {
 // ends its connection, or stream, and is done with the body at once. It says
 // nothing where it had not begun to send, so the wait is bounded.
 func (p *progress) awaitWritten() {
+	if !p.Connected() {
+		return
+	}
 	p.mu.Lock()
-	if !p.got || p.wrote {
+	if p.wrote {
 		p.mu.Unlock()
 		return
 	}
@@ -91,43 +67,24 @@ func (p *progress) awaitWritten() {
 
 const writtenWait = 100 * time.Millisecond
 
-// sent says that the function may have seen something of the request.
-func (p *progress) sent() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.got {
-		return false
-	}
-	return p.shared || p.conn == nil || p.conn.written.Load() != p.before
-}
-
 // failure is the response of a request without an answer. One classifier for
 // all errors: network errors are as much an outcome as statuses.
 func (p *progress) failure(ctx context.Context, err error) bridge.Response {
-	p.mu.Lock()
-	handshake, got := p.handshake, p.got
-	p.mu.Unlock()
-	resp := bridge.Response{Err: err, Sent: p.sent() && !unestablished(err) && !refusesUs(err), Class: bridge.FailureConnect}
+	resp := bridge.Response{Err: err, Sent: p.Sent() && !unestablished(err) && !refusesUs(err), Class: p.Failure(ctx, err)}
 	switch {
 	case errors.Is(err, errAddress):
-	case handshake, isTLS(err):
+		resp.Class = bridge.FailureConnect
+	case isTLS(err):
 		resp.Class = bridge.FailureTLS
-	case got && (ctx.Err() != nil || isTimeout(err)):
-		resp.Class = bridge.FailureTimeout
-		if errors.Is(err, context.DeadlineExceeded) {
-			resp.Err = errNoAnswer
-		}
+	case resp.Class == bridge.FailureTimeout && errors.Is(err, context.DeadlineExceeded):
+		resp.Err = errNoAnswer
 	}
 	return resp
 }
 
 var errNoAnswer = errors.New("no answer before the timeout")
 
-func isTimeout(err error) bool {
-	var netErr net.Error
-	return errors.As(err, &netErr) && netErr.Timeout()
-}
-
+// isTLS says that an error is about TLS, whatever phase it came in.
 func isTLS(err error) bool {
 	var verify *tls.CertificateVerificationError
 	var alert tls.AlertError
@@ -157,13 +114,11 @@ func unestablished(err error) bool {
 	return strings.Contains(err.Error(), "client conn could not be established")
 }
 
-// retriable says that the same request may well get through at once: the
-// connection was refused, reset, or closed while it was idle.
+// retriable says that the same request may well get through at once.
 func retriable(err error) bool {
 	if errors.Is(err, errAddress) {
 		return false
 	}
-	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
-		errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || unestablished(err) ||
+	return exchange.Retriable(err) || unestablished(err) ||
 		strings.Contains(err.Error(), "server closed idle connection") || strings.Contains(err.Error(), "connection broken")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/dispatch"
+	"github.com/queenbridge/queenbridge/dispatch/exchange"
 	"github.com/queenbridge/queenbridge/signing"
 )
 
@@ -131,46 +132,18 @@ func newSigner(s bridge.TargetSigning) (*signing.Signer, error) {
 	return signer, nil
 }
 
-// Send makes one call. Where certainly nothing reached the function it tries
-// once more within a second (dispatch.md §4.5): a stale idle connection, a
-// refused one.
+// Send makes one call, and one more at once where certainly nothing reached the
+// function (exchange.Send).
 func (s *Sender) Send(ctx context.Context, r *bridge.Request) bridge.Response {
-	if s.timeout > 0 {
-		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > s.timeout {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, s.timeout)
-			defer cancel()
-		}
-	}
-	begun := time.Now()
-	resp, again := s.authorized(ctx, r)
-	if again && time.Since(begun) < quickRetry/2 && pause(ctx, quickRetry/4) {
-		resp, _ = s.authorized(ctx, r)
-	}
-	resp.Elapsed = time.Since(begun)
-	return resp
+	return exchange.Send(ctx, s.timeout, func(ctx context.Context) (bridge.Response, bool) { return s.authorized(ctx, r) })
 }
 
-// quickRetry bounds the time lost to the one retry in place.
-const quickRetry = time.Second
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// exchange makes one request. again says that nothing was sent and another try
+// once makes one request. again says that nothing was sent and another try
 // may help.
-func (s *Sender) exchange(ctx context.Context, r *bridge.Request, bearer string) (resp bridge.Response, again bool) {
+func (s *Sender) once(ctx context.Context, r *bridge.Request, bearer string) (resp bridge.Response, again bool) {
 	var p progress
 	defer p.awaitWritten()
-	req := s.request(p.watch(ctx, s.url.Scheme == "https"), r, bearer)
+	req := s.request(p.watch(ctx), r, bearer)
 	if s.sigv4 != nil {
 		if err := s.sigv4.Sign(ctx, req, r.Body, s.now()); err != nil {
 			return bridge.Response{Err: fmt.Errorf("sign the request for auth: %w", err), Class: bridge.FailureConnect}, false

@@ -8,19 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"sync/atomic"
-	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
-)
-
-// Bounds of connections (dispatch.md §5). The attempt's deadline covers all of
-// it; these only tell a dead address or peer apart sooner.
-const (
-	dialTimeout    = 5 * time.Second
-	tlsTimeout     = 5 * time.Second
-	idleTimeout    = 60 * time.Second
-	maxHeaderBytes = 64 << 10
+	"github.com/queenbridge/queenbridge/dispatch/exchange"
 )
 
 // network is how connections of a target are made: checked by its guard, and
@@ -38,7 +28,7 @@ func newNetwork(n bridge.Network, resolver *net.Resolver) (*network, error) {
 		return nil, err
 	}
 	made := &network{dialer: &net.Dialer{
-		Timeout: dialTimeout, KeepAlive: 15 * time.Second, Resolver: resolver, ControlContext: guard.control,
+		Timeout: exchange.DialTimeout, KeepAlive: exchange.KeepAlive, Resolver: resolver, ControlContext: guard.control,
 	}}
 	if n.Proxy == "" {
 		return made, nil // never one of the environment: a proxy dials for us, past the guard
@@ -55,18 +45,8 @@ func newNetwork(n bridge.Network, resolver *net.Resolver) (*network, error) {
 // limit of connections, with another. trust is what TLS towards the target
 // uses, others what TLS towards an https proxy does.
 func (n *network) transport(trust, others *tls.Config, concurrency int) *http.Transport {
-	t := &http.Transport{
-		DialContext:            n.dial(others),
-		TLSHandshakeTimeout:    tlsTimeout,
-		TLSClientConfig:        trust,
-		ForceAttemptHTTP2:      true, // a DialContext of one's own turns it off (measured)
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
-		MaxIdleConns:           0,
-		MaxIdleConnsPerHost:    max(concurrency, 2),
-		IdleConnTimeout:        idleTimeout,
-		MaxResponseHeaderBytes: maxHeaderBytes,
-		DisableCompression:     true, // what was asked for, and what is decoded, is decided here
-	}
+	t := exchange.NewTransport(concurrency)
+	t.DialContext, t.TLSClientConfig = n.dial(others), trust
 	if n.proxy != nil {
 		// TLS towards the proxy is made by dial: the transport would use the
 		// target's client certificate and pins for it.
@@ -109,13 +89,13 @@ func (n *network) dial(others *tls.Config) func(ctx context.Context, kind, addr 
 				return nil, err
 			}
 		}
-		return &countedConn{Conn: conn}, nil
+		return exchange.Count(conn), nil
 	}
 }
 
 // handshake makes TLS with the proxy.
 func (n *network) handshake(ctx context.Context, conn net.Conn, others *tls.Config) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
+	ctx, cancel := context.WithTimeout(ctx, exchange.TLSTimeout)
 	defer cancel()
 	config := others.Clone()
 	config.ServerName = n.proxy.Hostname()
@@ -125,17 +105,4 @@ func (n *network) handshake(ctx context.Context, conn net.Conn, others *tls.Conf
 		return nil, fmt.Errorf("TLS with network.proxy: %w", err)
 	}
 	return secure, nil
-}
-
-// countedConn counts what is written, so that it is known whether a failed
-// request had begun to go out.
-type countedConn struct {
-	net.Conn
-	written atomic.Int64
-}
-
-// Write counts before it writes: a failed write may have sent something.
-func (c *countedConn) Write(p []byte) (int, error) {
-	c.written.Add(int64(len(p)))
-	return c.Conn.Write(p)
 }

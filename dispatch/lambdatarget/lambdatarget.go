@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,17 +14,8 @@ import (
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/dispatch"
+	"github.com/queenbridge/queenbridge/dispatch/exchange"
 )
-
-// The sizes of payloads that Lambda takes, in bytes (its quotas: 6 MB for a
-// synchronous call, 1 MB for an asynchronous one).
-const (
-	MaxPayload      = 6 << 20
-	MaxEventPayload = 1 << 20
-)
-
-// invokeEvent is the asynchronous kind of call (config.md, lambda.invoke).
-const invokeEvent = "event"
 
 // Options are what a Sender needs besides its target.
 type Options struct {
@@ -47,6 +37,7 @@ type Sender struct {
 	function  string
 	qualifier *string
 	event     bool // asynchronous
+	most      int  // bytes of a payload
 	timeout   time.Duration
 	log       *slog.Logger
 }
@@ -70,7 +61,7 @@ func New(ctx context.Context, t bridge.Target, o Options) (*Sender, error) {
 	}
 	s := &Sender{
 		transport: newTransport(o.Dial, t.Concurrency), function: l.Function,
-		event: l.Invoke == invokeEvent, timeout: l.Timeout, log: o.Logger,
+		event: l.Invoke == bridge.InvokeEvent, most: l.MaxPayload(), timeout: l.Timeout, log: o.Logger,
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -91,47 +82,14 @@ func New(ctx context.Context, t bridge.Target, o Options) (*Sender, error) {
 	return s, nil
 }
 
-// Send makes one call. Where certainly nothing reached Lambda it tries once
-// more within a second (dispatch.md §4.5): a stale idle connection, a refused
-// one.
+// Send makes one call, and one more at once where certainly nothing reached
+// Lambda (exchange.Send).
 func (s *Sender) Send(ctx context.Context, r *bridge.Request) bridge.Response {
-	begun := time.Now()
-	if most := s.maxPayload(); len(r.Body) > most {
-		err := fmt.Errorf("the payload has %d bytes, Lambda takes %d", len(r.Body), most)
-		return bridge.Response{Err: err, Class: bridge.FailureTooLarge, Elapsed: time.Since(begun)}
+	if len(r.Body) > s.most {
+		err := fmt.Errorf("the payload has %d bytes, Lambda takes %d", len(r.Body), s.most)
+		return bridge.Response{Err: err, Class: bridge.FailureTooLarge, Elapsed: 1}
 	}
-	if deadline, ok := ctx.Deadline(); s.timeout > 0 && (!ok || time.Until(deadline) > s.timeout) {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.timeout)
-		defer cancel()
-	}
-	resp, again := s.once(ctx, r)
-	if again && time.Since(begun) < quickRetry/2 && pause(ctx, quickRetry/4) {
-		resp, _ = s.once(ctx, r)
-	}
-	resp.Elapsed = max(time.Since(begun), 1)
-	return resp
-}
-
-// quickRetry bounds the time lost to the one retry in place.
-const quickRetry = time.Second
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (s *Sender) maxPayload() int {
-	if s.event {
-		return MaxEventPayload
-	}
-	return MaxPayload
+	return exchange.Send(ctx, s.timeout, func(ctx context.Context) (bridge.Response, bool) { return s.once(ctx, r) })
 }
 
 // once makes one Invoke. again says that nothing was sent and another try may
@@ -140,7 +98,7 @@ func (s *Sender) once(ctx context.Context, r *bridge.Request) (resp bridge.Respo
 	c := &call{limit: max(r.Capture, maxAnswer)}
 	out, err := s.client.Invoke(withCall(ctx, c), s.input(r))
 	if c.status == 0 {
-		return c.failure(ctx, err), !c.sent() && retriable(c.err)
+		return c.failure(ctx, err), !c.Sent() && exchange.Retriable(c.err)
 	}
 	resp = c.answer(out, err)
 	resp.Body, resp.Truncated = head(resp.Body, r.Capture, c.truncated)
@@ -164,14 +122,3 @@ func (s *Sender) input(r *bridge.Request) *lambda.InvokeInput {
 
 // Close drops idle connections. Calls under way are not disturbed.
 func (s *Sender) Close() { s.transport.CloseIdleConnections() }
-
-// retriable says that the same request may well get through at once: the
-// connection was refused, reset, or closed while it was idle.
-func retriable(err error) bool {
-	for _, one := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, errClosed, net.ErrClosed} {
-		if errors.Is(err, one) {
-			return true
-		}
-	}
-	return false
-}

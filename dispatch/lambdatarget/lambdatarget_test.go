@@ -97,8 +97,8 @@ func TestAPayloadTooLargeIsNotSent(t *testing.T) {
 		size   int
 		sent   bool
 	}{
-		{"request_response", lambdatarget.MaxPayload, true}, {"request_response", lambdatarget.MaxPayload + 1, false},
-		{"event", lambdatarget.MaxEventPayload, true}, {"event", lambdatarget.MaxEventPayload + 1, false},
+		{"request_response", bridge.MaxLambdaPayload, true}, {"request_response", bridge.MaxLambdaPayload + 1, false},
+		{"event", bridge.MaxLambdaEventPayload, true}, {"event", bridge.MaxLambdaEventPayload + 1, false},
 	} {
 		before := len(f.seen())
 		resp := newSender(t, target(f.url, func(l *bridge.LambdaTarget) { l.Invoke = tt.invoke })).Send(within(t, 10*time.Second), request(strings.Repeat("1", tt.size)))
