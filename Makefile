@@ -21,7 +21,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-provider lambda dev test race lint fuzz verify e2e examples deploy-test bench queen-real queen-real-clean test-api test-real ci clean
+.PHONY: help build build-provider lambda dev test race lint fuzz verify e2e examples deploy-test generate bench queen-real queen-real-clean test-api test-real ci clean
 
 help: ## show this list
 	@awk 'BEGIN{FS=":.*## "} /^[a-z0-9-]+:.*## /{printf "  \033[36mmake %-17s\033[0m %s\n",$$1,$$2}' $(MAKEFILE_LIST)
@@ -46,14 +46,14 @@ PARALLEL ?= 4
 CRASH_ROUNDS ?= 20
 test: ## run the tests, with the race detector (CRASH_ROUNDS=100: kill the embedded broker that often)
 	DEVBROKER_CRASH_ROUNDS=$(CRASH_ROUNDS) go test -race -parallel $(PARALLEL) -timeout 20m ./...
+	cd terraform && go test -race -parallel 8 -timeout 15m ./...
 
 race: test ## the same as test
 
 lint: $(LINT) ## gofmt, go vet and golangci-lint
 	@gofmt="$$(go env GOROOT)/bin/gofmt"; dirty="$$($$gofmt -l $$(git ls-files '*.go'))"; \
 	  test -z "$$dirty" || { echo "not gofmt-clean:"; echo "$$dirty"; exit 1; }
-	go vet ./...
-	$(LINT) run ./...
+	for m in $(MODULES); do (cd $$m && go vet ./... && $(LINT) run ./...) || exit 1; done
 
 $(LINT):
 	@mkdir -p $(CACHE)
@@ -64,16 +64,31 @@ FUZZTIME ?= 10s
 FUZZLONG ?= $(FUZZTIME)
 fuzz: ## run every fuzz target for FUZZTIME (10s), those that read the internet for FUZZLONG (FUZZ=regexp: only some)
 	FUZZTIME=$(FUZZTIME) FUZZLONG=$(FUZZLONG) FUZZ='$(FUZZ)' .ci/fuzz
+	cd terraform && for f in FuzzPatch FuzzAnything; do go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) ./internal/shape || exit 1; done
 
-verify: ## prove that go.mod and go.sum are tidy
-	go mod tidy -diff
-	go mod verify
+# Made of Go's comments and the provider's schema; needs a terraform of version
+# 1.11, else OpenTofu is built once.
+TFPLUGINDOCS_VERSION := v0.25.0
+TFPLUGINDOCS := $(CACHE)/tfplugindocs-$(TFPLUGINDOCS_VERSION)-$(GOTOOLCHAIN)
+generate: $(TFPLUGINDOCS) ## write what is generated: descriptions and documents of the Terraform provider
+	cd terraform && go generate ./... && tools/docs.sh $(TFPLUGINDOCS)
+
+$(TFPLUGINDOCS):
+	@mkdir -p $(CACHE)
+	GOBIN=$(CACHE)/bin go install github.com/hashicorp/terraform-plugin-docs/cmd/tfplugindocs@$(TFPLUGINDOCS_VERSION)
+	mv $(CACHE)/bin/tfplugindocs $(TFPLUGINDOCS)
+
+GENERATED := terraform/docs terraform/internal/shape/descriptions.go
+verify: ## prove that go.mod and go.sum are tidy and that what is generated is fresh
+	for m in $(MODULES); do (cd $$m && go mod tidy -diff && go mod verify) || exit 1; done
+	@before=$$(mktemp -d) && trap 'rm -rf $$before' EXIT && cp -r --parents $(GENERATED) $$before && $(MAKE) --no-print-directory generate && \
+	  for f in $(GENERATED); do diff -r $$before/$$f $$f || { echo "$$f was not fresh: commit what make generate wrote"; exit 1; }; done
 	cd deploy/test && go mod tidy -diff && go mod verify
 
 e2e: ## run the end-to-end tests, each bridge a process of its own
 	go test -count=1 -parallel $(PARALLEL) -timeout 15m ./cmd/queenbridge/...
 
-examples: build ## run every example against the built binary
+examples: build build-provider ## run every example against the built binaries
 	go test -race -count=1 -timeout 10m ./examples/...
 
 # The tests of deploy/ are a module of their own: their dependencies stay out
@@ -111,7 +126,8 @@ test-real: ## run the conformance, Python client and end-to-end tests against a 
 	QUEENBRIDGE_REQUIRE_REAL=1 $(REAL) run sh -ec '\
 	  go test -p 1 -count=1 -timeout 20m -run "Real|Python" ./bridge/queen/queentest/... ./bridge/rules ./dispatch/...; \
 	  go test -count=1 -parallel $(PARALLEL) -timeout 20m ./cmd/queenbridge/...; \
-	  QUEENBRIDGE_TEST_FAULTS=1 go test -count=1 -parallel $(PARALLEL) -timeout 20m ./cmd/queenbridge/...'
+	  QUEENBRIDGE_TEST_FAULTS=1 go test -count=1 -parallel $(PARALLEL) -timeout 20m ./cmd/queenbridge/...; \
+	  cd terraform && go test -count=1 -parallel 8 -timeout 15m -run "Flow|Import|Replaced|OldPlan|AtOnce|TwoHundred|RemovedPreset|WriteOnly" ./internal/provider'
 
 test-api: ## let Schemathesis make requests to the admin API from its OpenAPI document (needs python3)
 	QUEENBRIDGE_TEST_PYTHON=1 go test -count=1 -timeout 15m -run Python ./bridge/admin

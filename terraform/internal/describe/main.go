@@ -164,11 +164,16 @@ func jsonName(f *ast.Field) string {
 	return name
 }
 
+// chapter is a reference to a document that readers of the provider's do not
+// have at hand.
+var chapter = regexp.MustCompile(`\s*\((presets|config|design|dispatch|signing)\.md[^)]*\)`)
+
 var word = regexp.MustCompile(`[A-Za-z0-9_]+`)
 
 // markdown is a comment on one line for each paragraph, with the names of
 // fields as they are written in configuration.
 func markdown(text string, names map[string]string) string {
+	text = chapter.ReplaceAllString(text, "")
 	text = strings.NewReplacer("<", `\<`, "*", `\*`).Replace(text)
 	text = word.ReplaceAllStringFunc(text, func(w string) string {
 		if json := names[w]; json != "" {

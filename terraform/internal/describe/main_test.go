@@ -11,7 +11,7 @@ func TestDescriptionsAreTheCommentsWithTheNamesOfConfiguration(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	code := "package p\n\n// Thing is one thing.\n//\n// It has Parts.\ntype Thing struct {\n" +
-		"\t// MaxParts bounds the Parts, as in <n>.\n\tMaxParts int `json:\"max_parts\"`\n" +
+		"\t// MaxParts bounds the Parts, as in <n>\n\t// (presets.md §1).\n\tMaxParts int `json:\"max_parts\"`\n" +
 		"\tParts []Part `json:\"parts\"` // big\n\tHidden Other `json:\"-\"`\n}\n\n// Part belongs to Thing.\ntype Part struct{ Name string `json:\"name\"` }\n\n" +
 		"type Other struct{ X int `json:\"x\"` }\n"
 	if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte(code), 0o600); err != nil {

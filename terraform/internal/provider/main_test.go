@@ -32,8 +32,10 @@ import (
 // asProvider makes the test binary serve the provider.
 const asProvider = "QUEENBRIDGE_TEST_AS_PROVIDER"
 
-// patient bounds every wait for something that should happen soon.
-const patient = 60 * time.Second
+// patient bounds every wait for something that should happen soon. On a real
+// Queen all tests' bridges are replicas of one: what one of them held when it was
+// killed comes after a lease of 60 s.
+const patient = 100 * time.Second
 
 const (
 	adminToken    = "a-token-of-the-admin-api"
@@ -113,7 +115,7 @@ type process struct {
 }
 
 // start runs `queenbridge serve`; more is YAML beside its listeners and Queen.
-func start(t *testing.T, more string) *process {
+func start(t *testing.T, more string, env ...string) *process {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bridge.yaml")
 	queen := `queen: {embedded: memory, embedded_addr: "127.0.0.1:0"}`
@@ -127,6 +129,7 @@ func start(t *testing.T, more string) *process {
 	}
 	p := &process{t: t, cmd: exec.Command(built.queenbridge, "serve", "--config", path), queen: realQueen()}
 	p.cmd.Env = append(os.Environ(), "QUEENBRIDGE_ADMIN_TOKEN="+adminToken, "QUEENBRIDGE_ENCRYPTION_KEY="+encryptionKey, "FROM_ENV=from-env")
+	p.cmd.Env = append(p.cmd.Env, env...)
 	out, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

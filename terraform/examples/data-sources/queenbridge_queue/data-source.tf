@@ -1,0 +1,3 @@
+data "queenbridge_queue" "example" {
+  name = "github-events"
+}

@@ -1,0 +1,3 @@
+data "queenbridge_route" "example" {
+  name = "pushes-to-ci"
+}

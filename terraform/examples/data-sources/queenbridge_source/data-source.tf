@@ -1,0 +1,3 @@
+data "queenbridge_source" "example" {
+  name = "github"
+}

@@ -1,0 +1,3 @@
+data "queenbridge_target" "example" {
+  name = "ci"
+}

@@ -1,0 +1,1 @@
+terraform import queenbridge_queue.example github-events

@@ -1,0 +1,1 @@
+terraform import queenbridge_route.example pushes-to-ci
