@@ -92,10 +92,10 @@ examples: build build-provider ## run every example against the built binaries
 	go test -race -count=1 -timeout 10m ./examples/...
 
 # The tests of deploy/ are a module of their own: their dependencies stay out
-# of the program's. They need buildah, busybox-static and root (.ci/run
-# installs what is missing).
+# of the program's. They need root, buildah, busybox-static, shellcheck, openssl
+# and systemd-analyze (.ci/run installs what is missing).
 deploy-test: export HELM := $(HELM)
-deploy-test: $(HELM) ## build the image and hold all of deploy/ against the program (needs buildah and busybox-static, as root)
+deploy-test: $(HELM) ## build and run the image, and hold all of deploy/ against the program (needs root, buildah and more: .ci/run)
 	cd deploy/test && go vet . && go test -count=1 -timeout 15m .
 	shellcheck deploy/*.sh deploy/*/*.sh
 

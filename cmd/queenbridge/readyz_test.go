@@ -70,6 +70,9 @@ func TestPausedTimersAndKVLoseNothing(t *testing.T) {
 		return status == http.StatusOK && strings.HasPrefix(body, "degraded\n") && strings.Contains(body, "timers_disabled") &&
 			strings.Contains(body, "pauses: what others paused is not known") && strings.Contains(body, "kv_disabled"), fmt.Sprint(status, " ", body)
 	})
+	if _, metrics := get(t, p.admin+"/metrics"); !strings.Contains(metrics, "\nqueenbridge_ready 1\n") || strings.Contains(metrics, "\nqueenbridge_problems 0\n") {
+		t.Error("the metrics do not say that the bridge is ready and has problems")
+	}
 	p.accepted(w.path(), "later", `{"later":1}`)
 	w.proxy.await(t, transaction, len(w.proxy.seen(transaction))+4, nil)
 	if n := len(f.seen()); n > 2 {
@@ -83,6 +86,9 @@ func TestPausedTimersAndKVLoseNothing(t *testing.T) {
 		status, body := get(t, p.admin+"/readyz")
 		return status == http.StatusOK && body == "ready\n", fmt.Sprint(status, " ", body)
 	})
+	if _, metrics := get(t, p.admin+"/metrics"); !strings.Contains(metrics, "\nqueenbridge_problems 0\n") {
+		t.Error("the metrics still count problems")
+	}
 }
 
 // TestPausePropagatesBetweenProcesses: two bridges share a Queen; the target of

@@ -151,9 +151,11 @@ func (b *bridgeProcess) run(ctx context.Context, only []string) error {
 		b.addrs.admin = admin.Addr()
 		b.started(b.addrs)
 	}
+	checks := b.checks(wants)
+	b.reg.MustRegister(newReadiness(adminCtx, checks))
 	adminDone := make(chan error, 1)
 	go func() {
-		adminDone <- serveHTTP(adminCtx, admin, adminHandler(adminParts{b.reg, b.checks(wants), api}), time.Second)
+		adminDone <- serveHTTP(adminCtx, admin, adminHandler(adminParts{b.reg, checks, api}), time.Second)
 	}()
 	b.log.Info("admin listening", "url", "http://"+admin.Addr().String())
 	context.AfterFunc(ctx, func() {
