@@ -142,6 +142,7 @@ func (b *Broker) handleAcks(w http.ResponseWriter, r *http.Request, parse func([
 type ackVerdict struct {
 	ok, released, dead, noop bool
 	text                     string
+	passedOver               passedOver
 }
 
 // The reasons of refused acks (queen-contract.md §5.2, 1.x).
@@ -163,6 +164,7 @@ func ackJSON(items []ackItem, verdicts []ackVerdict) []byte {
 		o.num("index", int64(i)).str("transactionId", items[i].txn).flag("success", v.ok)
 		o.strOrNull("error", v.text)
 		o.flag("leaseReleased", v.released).flag("dlq", v.dead).flag("noop", v.noop)
+		v.passedOver.write(&o)
 		out = append(out, o.bytes()...)
 	}
 	return append(out, ']')
@@ -222,11 +224,14 @@ func (b *Broker) ackSet(group string, set ackSet, items []ackItem, verdicts []ac
 		all(ackVerdict{text: badLease})
 		return
 	}
+	passed := c.passedOver(true)
 	if set.lease != "" && b.ackWhole(c, set, items) {
 		all(ackVerdict{ok: true, released: true})
+		verdicts[set.items[0]].passedOver = passed
 		return
 	}
 	plan := b.planAck(c, set.items, items, now)
+	passed = c.passedOver(plan.decision.passes)
 	if err := b.carryOut(plan); err != nil {
 		all(ackVerdict{text: dbError})
 		return
@@ -237,6 +242,7 @@ func (b *Broker) ackSet(group string, set ackSet, items []ackItem, verdicts []ac
 			c.blurred = true // measured: a refused retry or dlq spoils the ack by position
 		}
 	}
+	verdicts[set.items[0]].passedOver = passed
 }
 
 // cursorOf finds the cursor an ack is about; nil where 1.3.0 has none.
@@ -262,7 +268,11 @@ func (b *Broker) ackWhole(c *cursor, set ackSet, items []ackItem) bool {
 	if uint64(len(set.items)) > c.leaseEnd-c.leaseStart || c.next != c.leaseStart || c.blurred {
 		return false
 	}
-	known, err := b.hashes(c.part, c.leaseStart, c.leaseEnd)
+	from := c.leaseStart
+	if c.conflated {
+		from = c.leaseEnd - 1
+	}
+	known, err := b.hashes(c.part, from, c.leaseEnd)
 	if err != nil {
 		return false
 	}

@@ -11,6 +11,9 @@ type delivery struct {
 	group  string
 	queue  string // "" on discovery
 	claims []claim
+
+	policy   policy
+	pinnedID string // of the partition a pinned pop named
 }
 
 // claim is the messages [from, to) of one partition.
@@ -48,10 +51,11 @@ func (b *Broker) claim(req *popRequest) delivery {
 		if g.ready.len() > 0 {
 			b.wakeMore(g) // let the next pop look too
 		}
-		if left == 0 || len(d.claims) >= req.partitions {
+		if left == 0 || len(d.claims) >= req.width(req.conflates(g)) {
 			break
 		}
 	}
+	d.policy = b.policyOf(req)
 	for i := range d.claims {
 		if d.claims[i].commit != nil {
 			b.startWriter()
@@ -75,6 +79,7 @@ func (b *Broker) claimPinned(d *delivery, g *group, req *popRequest, now micros)
 		return
 	}
 	c := p.cursor(g)
+	d.pinnedID = p.id
 	if !c.there() {
 		b.seedAlone(c, req)
 	}
@@ -86,7 +91,8 @@ func (b *Broker) claimPinned(d *delivery, g *group, req *popRequest, now micros)
 // claimReady claims from the partitions that took a turn. Those that turn out
 // to have nothing lose it; whatever gives them something gives them a new one.
 func (b *Broker) claimReady(d *delivery, g *group, req *popRequest, left uint64, now micros) uint64 {
-	for left > 0 && len(d.claims) < req.partitions {
+	width := req.width(req.conflates(g))
+	for left > 0 && len(d.claims) < width {
 		c, ok := g.ready.pop()
 		if !ok {
 			break
@@ -108,12 +114,17 @@ func (b *Broker) claimable(c *cursor, now micros) bool {
 	return !c.leased(now) && c.position() < b.visibleEnd(c.part, now)
 }
 
-// take claims up to n messages of a partition.
+// take claims up to n messages of a partition, or of a group that conflates all
+// of them, of which the newest is delivered.
 func (b *Broker) take(d *delivery, c *cursor, req *popRequest, n uint64, now micros) uint64 {
-	from := c.position()
-	to := min(b.visibleEnd(c.part, now), from+n)
-	cl := claim{cursor: c, from: from, to: to}
-	cl.cached, cl.commit = cachedSpan(c.part, from, to)
+	from, conflates := c.position(), req.conflates(c.group)
+	to := b.visibleEnd(c.part, now)
+	cl := claim{cursor: c, from: to - 1, to: to}
+	if !conflates {
+		to = min(to, from+n)
+		cl.from, cl.to = from, to
+	}
+	cl.cached, cl.commit = cachedSpan(c.part, cl.from, to)
 	if req.autoAck {
 		c.next = to
 		c.attempts = 0
@@ -122,10 +133,11 @@ func (b *Broker) take(d *delivery, c *cursor, req *popRequest, n uint64, now mic
 		b.release(c, now)
 	} else {
 		b.grant(d, c, req, from, to, now)
+		c.conflated = conflates
 		cl.attempt = c.attempts
 	}
 	d.claims = append(d.claims, cl)
-	return to - from
+	return cl.to - cl.from
 }
 
 // grant leases [from, to) of a partition under the delivery's lease id.
@@ -168,7 +180,7 @@ func (b *Broker) dropLease(c *cursor) {
 	} else {
 		b.st.leases[c.lease] = held
 	}
-	c.lease, c.until, c.leaseEnd = "", 0, 0
+	c.lease, c.until, c.leaseEnd, c.conflated = "", 0, 0, false
 }
 
 // giveBack ends the leases of a delivery that nobody received. It does not

@@ -28,7 +28,9 @@ func (b *Broker) runClock() {
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
 	for {
-		alarm.Reset(b.tick())
+		next, stored := b.tick()
+		_ = stored.wait() // the broker is down then, and the next tick sees it
+		alarm.Reset(next)
 		select {
 		case <-alarm.C:
 		case <-b.alarm:
@@ -38,18 +40,20 @@ func (b *Broker) runClock() {
 	}
 }
 
-// tick does what is due and returns how long nothing else will be.
-func (b *Broker) tick() time.Duration {
+// tick does what is due and returns how long nothing else will be. While more
+// is due than a round fires, the next waits until this one is stored: what
+// fired is in memory until then.
+func (b *Broker) tick() (next time.Duration, stored ticket) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.usable() != nil {
-		return time.Second
+		return time.Second, nil
 	}
 	b.endHolds(b.now())
 	if b.fireDue() {
-		return 0
+		return 0, b.ticket()
 	}
-	return b.untilNext()
+	return b.untilNext(), nil
 }
 
 func (b *Broker) untilNext() time.Duration {

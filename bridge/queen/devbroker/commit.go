@@ -344,7 +344,7 @@ func (p *partition) row() partitionRow {
 }
 
 func (g *group) row() groupRow {
-	return groupRow{groupID: groupID{g.queue.num, g.name}, all: g.all, since: g.since, created: g.created}
+	return groupRow{groupID: groupID{g.queue.num, g.name}, all: g.all, conflates: g.conflates, since: g.since, created: g.created}
 }
 
 // row is the cursor as it is stored: a lease that ends with this process is
@@ -356,6 +356,7 @@ func (c *cursor) row() cursorRow {
 	}
 	if !c.local {
 		r.lease, r.until, r.leaseStart, r.leaseEnd = c.lease, c.until, c.leaseStart, c.leaseEnd
+		r.conflated = c.conflated
 	}
 	return r
 }

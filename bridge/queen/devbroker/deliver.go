@@ -77,7 +77,7 @@ func (b *Broker) shorten(lease string, cl *claim, to uint64) {
 	if b.usable() != nil || lease == "" || c.lease != lease || b.st.parts[c.part.id] != c.part {
 		return
 	}
-	if to <= c.next {
+	if to <= cl.from {
 		b.dropLease(c)
 		b.release(c, b.now())
 	} else {
@@ -164,7 +164,8 @@ func (w *popWriter) message(m message, stamp string, offset uint64) {
 func (w *popWriter) finish(req *popRequest) []byte {
 	w.buf = append(w.buf, `],"partitionsClaimed":`...)
 	w.buf = strconv.AppendInt(w.buf, w.claims, 10)
-	if req.autopilot {
+	w.buf = w.delivery.policy.append(w.buf)
+	if req.autopilot && !w.delivery.policy.on {
 		var o jsonObject
 		o.num("partitions", int64(req.partitions)).num("batch", count(req.batch)).num("waitMs", autoPause.Milliseconds())
 		w.buf = append(append(w.buf, `,"autopilot":`...), o.bytes()...)

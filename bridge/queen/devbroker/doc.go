@@ -41,7 +41,8 @@
 //     series of processes are not kept, and are empty.
 //   - A lease of a client in the broker's own process ends with that process,
 //     unless it was extended: its messages come again at once.
-//   - Conflating pops and zstd payloads of timers are refused with 400.
+//   - A zstd payload of a timer that unpacks to more than 64 MiB fires as null,
+//     like one that is none.
 //   - windowBuffer, minPopWaitTime, priority, ttl, maxSize and retryDelay are
 //     stored and echoed only.
 //

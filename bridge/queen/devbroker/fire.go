@@ -1,7 +1,10 @@
 package devbroker
 
-// fireRound bounds the timers fired while the lock is held.
-const fireRound = 256
+// Bounds of what fires while the lock is held: timers, and bytes of messages.
+const (
+	fireRound = 256
+	fireBytes = 8 << 20
+)
 
 // fireDue appends what is due, soonest first, and reports whether more may be
 // due. A fire appends the message and removes the timer in one commit, skips
@@ -9,8 +12,8 @@ const fireRound = 256
 // (queen-contract.md §9.1).
 func (b *Broker) fireDue() (more bool) {
 	now := b.now()
-	fired := 0
-	for ; fired < fireRound; fired++ {
+	fired, size := 0, 0
+	for ; fired < fireRound && size < fireBytes; fired++ {
 		t, ok := b.st.pending.first()
 		if !ok || t.at > now {
 			break
@@ -18,21 +21,26 @@ func (b *Broker) fireDue() (more bool) {
 		if t.payload == nil && !b.fetchPayload(t) {
 			break
 		}
-		b.fire(t)
+		size += b.fire(t)
 	}
 	if fired > 0 {
 		b.ticket() // starts the writer
 	}
-	return fired == fireRound
+	return fired == fireRound || size >= fireBytes
 }
 
-func (b *Broker) fire(t *timer) {
-	txn := []byte(t.txn)
+// fire appends the message of a timer and returns its size.
+func (b *Broker) fire(t *timer) (size int) {
+	txn, payload := []byte(t.txn), t.payload
+	if t.zstd {
+		payload = unpack(payload, maxUnpacked)
+	}
 	var pc parcel
-	pc.add(message{id: t.id, txn: txn, payload: t.payload}, b.key.hash(txn))
+	pc.add(message{id: t.id, txn: txn, payload: payload}, b.key.hash(txn))
 	b.append(b.partitionOf([]byte(t.queue), []byte(t.partition)), pc)
 	b.removeTimer(t)
 	b.counts.fired++
+	return len(pc.blob)
 }
 
 // fetchPayload reads a payload that was let go of. One that cannot be read

@@ -84,7 +84,7 @@ func (b *Broker) groupJSON(g *group) []byte {
 	var o jsonObject
 	o.str("name", g.name).str("state", state).raw("topics", jsonStrings([]string{g.queue.name}))
 	o.num("members", members).str("storage", "segments").num("totalLag", lag).str("queueName", g.queue.name)
-	o.flag("conflation", false).num("maxTimeLag", behind).num("partitionCursors", members)
+	o.flag("conflation", g.conflates).num("maxTimeLag", behind).num("partitionCursors", members)
 	o.strOrNull("subscriptionMode", mode).num("partitionsWithLag", lagging)
 	o.strOrNull("subscriptionCreatedAt", created)
 	return o.strOrNull("subscriptionTimestamp", since).bytes()
@@ -130,7 +130,7 @@ func (b *Broker) handleGroup(w http.ResponseWriter, r *http.Request, p params) {
 				continue
 			}
 			var one jsonObject
-			o.member(q.name, one.flag("conflation", false).raw("partitions", jsonList(rows)).bytes())
+			o.member(q.name, one.flag("conflation", g.conflates).raw("partitions", jsonList(rows)).bytes())
 		}
 	})
 	if err != nil {

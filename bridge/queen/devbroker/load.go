@@ -38,7 +38,7 @@ func (b *Broker) loadQueues(snap *snapshot) {
 	}
 	for _, r := range snap.groups {
 		if q := queues[r.queue]; q != nil {
-			q.groups = append(q.groups, &group{queue: q, name: r.name, all: r.all, since: r.since, created: r.created})
+			q.groups = append(q.groups, &group{queue: q, name: r.name, all: r.all, conflates: r.conflates, since: r.since, created: r.created})
 		}
 	}
 	for _, r := range snap.parts {
@@ -95,6 +95,7 @@ func (b *Broker) loadCursor(c *cursor, r cursorRow) {
 		return
 	}
 	c.lease, c.until, c.leaseStart, c.leaseEnd = r.lease, r.until, r.leaseStart, r.leaseEnd
+	c.conflated = r.conflated
 	b.st.leases[c.lease] = append(b.st.leases[c.lease], c)
 	b.hold(c, c.until)
 }
@@ -109,7 +110,7 @@ func (b *Broker) loadRest(snap *snapshot) {
 		b.st.lastNum = max(b.st.lastNum, r.num)
 		t := &timer{
 			num: r.num, queue: r.queue, key: r.key, partition: r.partition, txn: r.txn, id: r.id, at: r.at,
-			created: r.created, modified: r.modified,
+			created: r.created, modified: r.modified, zstd: r.zstd,
 		}
 		of.set(r.key, t)
 		b.st.pending.put(t)

@@ -19,6 +19,8 @@ type popRequest struct {
 	scope      scope // of a discovery; its group is the pop's
 	batch      uint64
 	partitions int
+	anyWidth   bool // the client sent no partitions
+	conflation conflation
 	autopilot  bool // the broker chose one of the two, and says so
 	wait       bool
 	timeout    time.Duration
@@ -34,6 +36,7 @@ type popRequest struct {
 const (
 	defaultBatch   = 200
 	defaultTimeout = 30 * time.Second
+	everyPartition = 1 << 31                // partitions ≤ 0: 1.x has no limit then
 	autoPartitions = 10                     // what autopilot picks for partitions that were not sent
 	autoPause      = 100 * time.Millisecond // what it advises between empty pops
 )
@@ -48,8 +51,9 @@ func parsePop(q url.Values) (r popRequest, err error) {
 		r.autopilot = !q.Has("batch") || !q.Has("partitions")
 	}
 	r.partitions = int(p.number("partitions", partitions))
+	r.anyWidth = !q.Has("partitions")
 	if r.partitions <= 0 {
-		r.partitions = 1 << 31 // 1.x: unlimited
+		r.partitions = everyPartition
 	}
 	r.wait = p.boolean("wait")
 	timeout := p.number("timeout", int64(defaultTimeout/time.Millisecond))
@@ -64,13 +68,9 @@ func parsePop(q url.Values) (r popRequest, err error) {
 	if r.scope.group == "" {
 		r.scope.group = queueMode
 	}
-	if p.boolean("conflation") && p.err == nil {
-		return r, errConflation
-	}
+	r.conflation = conflation{asked: q.Has("conflation"), wanted: p.boolean("conflation")}
 	return r, p.err
 }
-
-var errConflation = errors.New("conflation is not supported by the embedded broker")
 
 // queryReader reads typed query values and keeps the first mistake.
 type queryReader struct {
@@ -136,17 +136,17 @@ func (b *Broker) handlePopDiscovery(w http.ResponseWriter, r *http.Request, _ pa
 
 func (b *Broker) handlePop(w http.ResponseWriter, r *http.Request, target popRequest) {
 	req, err := parsePop(r.URL.Query())
-	switch {
-	case errors.Is(err, errConflation):
-		failure(w, http.StatusBadRequest, err.Error())
-		return
-	case err != nil:
+	if err != nil {
 		badQuery(w, err)
 		return
 	}
 	req.queue, req.partition, req.pinned, req.discovery = target.queue, target.partition, target.pinned, target.discovery
 	if req.discovery && req.scope.namespace == "" && req.scope.task == "" {
-		answer(w, http.StatusBadRequest, []byte(`{"success":false,"error":"namespace or task is required","messages":[]}`))
+		refusePop(w, "namespace or task is required")
+		return
+	}
+	if why := req.refusal(r.URL.Query().Has("consumerGroup")); why != "" {
+		refusePop(w, why)
 		return
 	}
 	req.early, req.remote = faultOf(r).Lease, r.RemoteAddr != ""
@@ -161,7 +161,7 @@ func (b *Broker) pop(w http.ResponseWriter, r *http.Request, req *popRequest) {
 		return
 	}
 	if len(got.claims) == 0 {
-		w.WriteHeader(http.StatusNoContent)
+		b.answerNothing(w, req, &got)
 		return
 	}
 	body, err := b.readClaims(req, got)
@@ -209,6 +209,8 @@ func (b *Broker) claimOrWait(ctx context.Context, req *popRequest) (delivery, er
 			b.handOnAll(req)
 			return delivery{}, nil
 		case <-deadline:
+			b.unpark(w, req)
+			return got, nil
 		case <-ctx.Done():
 		case <-b.ctx.Done():
 		}

@@ -110,11 +110,13 @@ func (b *Broker) handleDepth(w http.ResponseWriter, r *http.Request, p params) {
 	group := r.URL.Query().Get("group")
 	var rows [][]byte
 	var pending int64
-	missing := true
+	missing, conflates := true, false
 	err := b.view(func() {
 		if q := b.st.queues[p[0]]; q != nil {
 			missing = false
 			rows, pending = depthOf(q, group)
+			g := q.group(group)
+			conflates = g != nil && g.conflates
 		}
 	})
 	switch {
@@ -125,9 +127,13 @@ func (b *Broker) handleDepth(w http.ResponseWriter, r *http.Request, p params) {
 		failure(w, http.StatusNotFound, "Queue not found")
 		return
 	}
+	effective := pending
+	if conflates {
+		effective = int64(len(rows)) // one delivery each
+	}
 	var o jsonObject
-	o.strOrNull("group", group).str("queue", p[0]).num("pending", pending).flag("conflation", false)
-	o.raw("partitions", jsonList(rows)).num("effectivePending", pending)
+	o.strOrNull("group", group).str("queue", p[0]).num("pending", pending).flag("conflation", conflates)
+	o.raw("partitions", jsonList(rows)).num("effectivePending", effective)
 	answer(w, http.StatusOK, o.num("partitionsPending", int64(len(rows))).bytes())
 }
 

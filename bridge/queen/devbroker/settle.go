@@ -25,6 +25,7 @@ type position struct {
 	next     uint64
 	leased   bool
 	leaseEnd uint64
+	newest   bool // the lease conflates: only its last message was delivered
 	retries  int64
 	limit    int64 // retryLimit
 	keepDead bool  // exhausted messages become dead letters
@@ -35,6 +36,7 @@ type decision struct {
 	next    uint64
 	release bool
 	retries int64
+	passes  bool   // a lease that conflates is completed
 	dead    bool   // the message at head becomes a dead letter
 	head    uint64 // offset of the signal that decided
 }
@@ -48,6 +50,9 @@ func settle(p position, acks []resolved) decision {
 		if a.where == inWindow && a.status == ackCompleted && (signal == ackCompleted || a.offset < head) {
 			d.next = max(d.next, a.offset+1)
 		}
+	}
+	if p.newest && p.leased && signal == ackCompleted && d.next > p.next {
+		d.next, d.passes = p.leaseEnd, true // whichever of its messages was named
 	}
 	switch {
 	case signal == ackCompleted:
@@ -92,7 +97,7 @@ func (b *Broker) planAck(c *cursor, which []int, items []ackItem, now micros) *a
 	plan := &ackPlan{cursor: c, acks: b.resolve(c, which, items, now)}
 	o := &c.part.queue.opts
 	plan.decision = settle(position{
-		next: c.position(), leased: c.leased(now), leaseEnd: c.leaseEnd,
+		next: c.position(), leased: c.leased(now), leaseEnd: c.leaseEnd, newest: c.conflated,
 		retries: c.retries, limit: o.RetryLimit, keepDead: o.deadLetters(),
 	}, plan.acks)
 	head, signal := headSignal(plan.acks)

@@ -57,16 +57,18 @@ type queue struct {
 
 // group is one consumer group's subscription to one queue.
 type group struct {
-	queue   *queue
-	name    string
-	all     bool          // subscription mode
-	since   micros        // subscription time; 0 with all
-	created micros        // 0: known in some partitions only, without a subscription
-	ready   fifo[*cursor] // partitions that may have something to claim
-	waiting list.List     // parked queue-scoped pops
-	pinned  map[string]*list.List
-	gone    bool
-	noted   *batch
+	queue *queue
+	name  string
+	all   bool // subscription mode
+	// conflates: with its subscription; nothing without one
+	conflates bool
+	since     micros        // subscription time; 0 with all
+	created   micros        // 0: known in some partitions only, without a subscription
+	ready     fifo[*cursor] // partitions that may have something to claim
+	waiting   list.List     // parked queue-scoped pops
+	pinned    map[string]*list.List
+	gone      bool
+	noted     *batch
 }
 
 type partition struct {
@@ -93,6 +95,7 @@ type cursor struct {
 	until      micros
 	leaseStart uint64
 	leaseEnd   uint64
+	conflated  bool  // the lease covers more than the message that was delivered
 	retries    int64 // failed acks charged
 	attempts   int64 // deliveries in a row that began at attemptAt
 	attemptAt  uint64

@@ -77,7 +77,7 @@ type groupID struct {
 
 type groupRow struct {
 	groupID
-	all            bool
+	all, conflates bool
 	since, created micros
 }
 
@@ -89,6 +89,7 @@ type cursorRow struct {
 	until      micros
 	leaseStart uint64
 	leaseEnd   uint64
+	conflated  bool
 	retries    int64
 	attempts   int64
 	attemptAt  uint64
@@ -119,6 +120,7 @@ type timerRow struct {
 	at                         micros
 	created, modified          micros
 	payload                    []byte // nil in a snapshot
+	zstd                       bool
 }
 
 type kvKey struct{ namespace, key string }

@@ -15,6 +15,12 @@ const messageTables = `CREATE TABLE journal (id INTEGER PRIMARY KEY, queue INTEG
 CREATE TABLE run (part INTEGER, base INTEGER, count INTEGER, extents BLOB, ids BLOB, PRIMARY KEY (part, base)) WITHOUT ROWID;
 CREATE TABLE file (num INTEGER PRIMARY KEY, queue INTEGER, live INTEGER);`
 
+// newColumns are those that format 1 lacks: what it could not hold is false.
+const newColumns = `
+ALTER TABLE grp ADD COLUMN conflates INTEGER DEFAULT 0;
+ALTER TABLE cursor ADD COLUMN conflated INTEGER DEFAULT 0;
+ALTER TABLE timer ADD COLUMN zstd INTEGER DEFAULT 0;`
+
 // bodiesDir is the folder of the files, beside the database.
 const bodiesDir = "bodies"
 
@@ -83,7 +89,7 @@ func (s *sqliteStore) fromFormat1(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer rows.Close() //nolint:errcheck // reading is over, rows.Err tells
-	if _, err := s.write.ExecContext(ctx, `BEGIN IMMEDIATE; `+messageTables); err != nil {
+	if _, err := s.write.ExecContext(ctx, `BEGIN IMMEDIATE; `+messageTables+newColumns); err != nil {
 		return err
 	}
 	if err := s.moveSegments(ctx, rows); err != nil {

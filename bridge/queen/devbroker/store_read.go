@@ -185,16 +185,16 @@ func (l *loading) queues() {
 }
 
 func (l *loading) positions() {
-	l.each("groups", `SELECT queue, name, everything, since, created FROM grp ORDER BY created`, func(scan func(...any) error) error {
+	l.each("groups", `SELECT queue, name, everything, since, created, conflates FROM grp ORDER BY created`, func(scan func(...any) error) error {
 		var g groupRow
-		err := scan(&g.queue, &g.name, &g.all, &g.since, &g.created)
+		err := scan(&g.queue, &g.name, &g.all, &g.since, &g.created, &g.conflates)
 		l.snap.groups = append(l.snap.groups, g)
 		return err
 	})
-	l.each("cursors", `SELECT part, grp, next, lease, until, lease_start, lease_end, retries, attempts, attempt_at FROM cursor`,
+	l.each("cursors", `SELECT part, grp, next, lease, until, lease_start, lease_end, retries, attempts, attempt_at, conflated FROM cursor`,
 		func(scan func(...any) error) error {
 			var c cursorRow
-			err := scan(&c.part, &c.group, &c.next, &c.lease, &c.until, &c.leaseStart, &c.leaseEnd, &c.retries, &c.attempts, &c.attemptAt)
+			err := scan(&c.part, &c.group, &c.next, &c.lease, &c.until, &c.leaseStart, &c.leaseEnd, &c.retries, &c.attempts, &c.attemptAt, &c.conflated)
 			l.snap.cursors = append(l.snap.cursors, c)
 			return err
 		})
@@ -232,10 +232,10 @@ func (s *sqliteStore) ids(row func(idRow)) error {
 }
 
 func (l *loading) timers() {
-	l.each("timers", `SELECT id, queue, key, partition, txn, message, at, created, modified FROM timer`, func(scan func(...any) error) error {
+	l.each("timers", `SELECT id, queue, key, partition, txn, message, at, created, modified, zstd FROM timer`, func(scan func(...any) error) error {
 		var t timerRow
 		var id []byte
-		err := scan(&t.num, &t.queue, &t.key, &t.partition, &t.txn, &id, &t.at, &t.created, &t.modified)
+		err := scan(&t.num, &t.queue, &t.key, &t.partition, &t.txn, &id, &t.at, &t.created, &t.modified, &t.zstd)
 		copy(t.id[:], id)
 		l.snap.timers = append(l.snap.timers, t)
 		return err

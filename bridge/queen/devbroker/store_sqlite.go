@@ -116,12 +116,13 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
 CREATE TABLE queue (num INTEGER PRIMARY KEY, id TEXT, name TEXT, namespace TEXT, task TEXT, created INTEGER, options TEXT);
 CREATE TABLE part (num INTEGER PRIMARY KEY, queue INTEGER, id TEXT, name TEXT, created INTEGER,
 	first INTEGER, next INTEGER, known INTEGER);
-CREATE TABLE grp (queue INTEGER, name TEXT, everything INTEGER, since INTEGER, created INTEGER, PRIMARY KEY (queue, name)) WITHOUT ROWID;
+CREATE TABLE grp (queue INTEGER, name TEXT, everything INTEGER, since INTEGER, created INTEGER, conflates INTEGER,
+	PRIMARY KEY (queue, name)) WITHOUT ROWID;
 CREATE TABLE cursor (part INTEGER, grp TEXT, next INTEGER, lease TEXT, until INTEGER, lease_start INTEGER, lease_end INTEGER,
-	retries INTEGER, attempts INTEGER, attempt_at INTEGER, PRIMARY KEY (part, grp)) WITHOUT ROWID;
+	retries INTEGER, attempts INTEGER, attempt_at INTEGER, conflated INTEGER, PRIMARY KEY (part, grp)) WITHOUT ROWID;
 ` + messageTables + `
 CREATE TABLE timer (id INTEGER PRIMARY KEY, queue TEXT, key TEXT, partition TEXT, txn TEXT, message BLOB,
-	at INTEGER, created INTEGER, modified INTEGER);
+	at INTEGER, created INTEGER, modified INTEGER, zstd INTEGER);
 CREATE TABLE timerbody (id INTEGER PRIMARY KEY, data BLOB);
 CREATE TABLE kv (ns TEXT, key TEXT, value BLOB, version INTEGER, modified INTEGER, expires INTEGER, PRIMARY KEY (ns, key)) WITHOUT ROWID;
 CREATE TABLE dead (id TEXT PRIMARY KEY, queue TEXT, queue_num INTEGER, partition TEXT, part_id TEXT, grp TEXT, txn TEXT, message BLOB,

@@ -14,8 +14,8 @@ var writeStatements = map[string]string{
 	"queue":      `INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?, ?, ?)`,
 	"part":       `INSERT OR REPLACE INTO part VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 	"oldruns":    `DELETE FROM run WHERE part = ?1 AND base < ?2 AND base + count <= ?2`,
-	"group":      `INSERT OR REPLACE INTO grp VALUES (?, ?, ?, ?, ?)`,
-	"cursor":     `INSERT OR REPLACE INTO cursor VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	"group":      `INSERT OR REPLACE INTO grp VALUES (?, ?, ?, ?, ?, ?)`,
+	"cursor":     `INSERT OR REPLACE INTO cursor VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	"journal":    `INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?)`,
 	"nojournal":  `DELETE FROM journal WHERE id <= ?`,
 	"noentry":    `DELETE FROM journal WHERE id = ?`,
@@ -23,7 +23,7 @@ var writeStatements = map[string]string{
 	"file":       `INSERT INTO file VALUES (?, ?, ?) ON CONFLICT (num) DO UPDATE SET live = live + excluded.live`,
 	"freed":      `UPDATE file SET live = live - ? WHERE num = ?`,
 	"nofile":     `DELETE FROM file WHERE num = ?`,
-	"timer":      `INSERT OR REPLACE INTO timer VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	"timer":      `INSERT OR REPLACE INTO timer VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	"timerbody":  `INSERT OR REPLACE INTO timerbody VALUES (?, ?)`,
 	"notimer":    `DELETE FROM timer WHERE id = ?`,
 	"notimerb":   `DELETE FROM timerbody WHERE id = ?`,
@@ -195,12 +195,12 @@ func (w *writing) rows(c *changes) {
 		}
 	}
 	for _, g := range c.groups {
-		w.do("group", g.queue, g.name, g.all, int64(g.since), int64(g.created))
+		w.do("group", g.queue, g.name, g.all, int64(g.since), int64(g.created), g.conflates)
 	}
 	for i := range c.cursors {
 		r := &c.cursors[i]
 		w.do("cursor", r.part, r.group, signed(r.next), r.lease, int64(r.until), signed(r.leaseStart), signed(r.leaseEnd),
-			r.retries, r.attempts, signed(r.attemptAt))
+			r.retries, r.attempts, signed(r.attemptAt), r.conflated)
 	}
 	for i := range c.kv {
 		r := &c.kv[i]
@@ -219,7 +219,7 @@ func (w *writing) rows(c *changes) {
 func (w *writing) timers(c *changes) {
 	for i := range c.timers {
 		t := &c.timers[i]
-		w.do("timer", t.num, t.queue, t.key, t.partition, t.txn, t.id[:], int64(t.at), int64(t.created), int64(t.modified))
+		w.do("timer", t.num, t.queue, t.key, t.partition, t.txn, t.id[:], int64(t.at), int64(t.created), int64(t.modified), t.zstd)
 		w.do("timerbody", t.num, t.payload)
 		w.bytes += len(t.payload)
 	}

@@ -13,7 +13,7 @@ func (b *Broker) contact(q *queue, req *popRequest) *group {
 	if g == nil {
 		g = b.addGroup(q, req.scope.group)
 	}
-	if !req.pinned && !g.subscribed() {
+	if !g.subscribed() && (!req.pinned || req.registers(g)) {
 		b.subscribe(g, req)
 	}
 	return g
@@ -32,6 +32,7 @@ func (b *Broker) addGroup(q *queue, name string) *group {
 func (b *Broker) subscribe(g *group, req *popRequest) {
 	g.created = b.now()
 	g.all, g.since = subscription(req)
+	g.conflates = req.conflation.wanted && g.name != queueMode
 	for _, p := range g.queue.order {
 		if c := p.cursor(g); !c.known {
 			b.seed(c, g.all, g.since, req.arrived)

@@ -14,6 +14,7 @@ type timerOp struct {
 	op, queue, key, partition, txn string
 	delay                          time.Duration
 	payload                        []byte
+	zstd                           bool        // payload is compressed; nobody looks before it fires
 	flaw                           *timerError // what PostgreSQL would refuse
 }
 
@@ -80,7 +81,6 @@ type rawTimer struct {
 	hasPayload   bool
 	hasPartition bool
 	owned        string // a member only the broker may set
-	zstd         bool
 }
 
 func (t *rawTimer) field(s *scanner, key string) (err error) {
@@ -101,9 +101,9 @@ func (t *rawTimer) field(s *scanner, key string) (err error) {
 	case "payload":
 		t.payload, t.hasPayload, err = s.loose()
 	case "payloadZstd":
-		var raw []byte
-		raw, err = s.raw()
-		t.zstd = string(raw) == "true"
+		var word string
+		word, err = textOf(s)
+		t.zstd, _ = truth(word)
 	default:
 		if t.owned == "" && serverOwned(key) {
 			t.owned = key
@@ -184,11 +184,8 @@ func (t *rawTimer) checkSchedule() error {
 		return beyondHorizon(t.index, ms)
 	}
 	t.delay = time.Duration(max(ms, 0) * float64(time.Millisecond))
-	switch {
-	case !t.hasPayload:
+	if !t.hasPayload {
 		return timerBefore(t.index, "timers_payload_required", ": payload (base64) is required")
-	case t.zstd:
-		return timerBefore(t.index, "timers_payload_zstd", ": payloadZstd is not supported by the embedded broker")
 	}
 	if t.timerOp.payload, err = decodePayload(t.payload); err != nil {
 		return timerBefore(t.index, "timers_payload_not_base64", ": payload is not valid base64: "+err.Error())

@@ -129,7 +129,7 @@ func (t *timer) json(payload []byte) []byte {
 	}
 	o.num("attempts", 0).str("timerKey", t.key).str("createdAt", t.created.stamp()).str("deliverAt", t.at.stamp())
 	o.flag("encrypted", false).raw("lastError", "null").str("messageId", t.id.String()).str("partition", t.partition)
-	return o.str("updatedAt", t.modified.stamp()).flag("payloadZstd", false).raw("producerSub", "null").bytes()
+	return o.str("updatedAt", t.modified.stamp()).flag("payloadZstd", t.zstd).raw("producerSub", "null").bytes()
 }
 
 // handleListTimers is GET /api/v1/timers/:queue. mode=count is not known to

@@ -12,6 +12,7 @@ type timer struct {
 	at                micros
 	created, modified micros
 	payload           []byte // nil when it is only in the store
+	zstd              bool   // payload is compressed
 	slot              int
 }
 
@@ -21,7 +22,7 @@ func (t *timer) place() *int   { return &t.slot }
 func (t *timer) row() timerRow {
 	return timerRow{
 		num: t.num, queue: t.queue, key: t.key, partition: t.partition, txn: t.txn, id: t.id, at: t.at,
-		created: t.created, modified: t.modified, payload: t.payload,
+		created: t.created, modified: t.modified, payload: t.payload, zstd: t.zstd,
 	}
 }
 
@@ -88,7 +89,7 @@ func (b *Broker) scheduleTimer(op *timerOp, mint *minter) timerResult {
 		}
 		of.set(op.key, t)
 	}
-	t.partition, t.txn, t.payload = op.partition, op.txn, op.payload
+	t.partition, t.txn, t.payload, t.zstd = op.partition, op.txn, op.payload, op.zstd
 	t.id, t.at, t.modified = mint.id(), now.add(op.delay), now
 	b.st.pending.put(t)
 	if t.slot == 1 {

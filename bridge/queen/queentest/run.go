@@ -32,7 +32,7 @@ type testCase struct {
 func allCases() []testCase {
 	return slices.Concat(healthCases(), errorCases(), pushCases(), payloadCases(), popCases(), wakeCases(), subscriptionCases(),
 		ackCases(), nackCases(), leaseCases(), transactionCases(), rollbackCases(), repeatCases(), timerCases(), fireCases(),
-		kvCases(), deadLetterCases(), queueCases(), groupCases(), traceCases(), rateCases())
+		zstdCases(), conflationCases(), kvCases(), deadLetterCases(), queueCases(), groupCases(), traceCases(), rateCases())
 }
 
 // Run checks a broker. newBroker is called once; what it starts must live
