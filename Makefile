@@ -46,7 +46,7 @@ PARALLEL ?= 4
 CRASH_ROUNDS ?= 20
 test: ## run the tests, with the race detector (CRASH_ROUNDS=100: kill the embedded broker that often)
 	DEVBROKER_CRASH_ROUNDS=$(CRASH_ROUNDS) go test -race -parallel $(PARALLEL) -timeout 20m ./...
-	cd terraform && go test -race -parallel 8 -timeout 15m ./...
+	cd terraform && go test -race -parallel 12 -timeout 15m ./...
 
 race: test ## the same as test
 
@@ -127,7 +127,7 @@ test-real: ## run the conformance, Python client and end-to-end tests against a 
 	  go test -p 1 -count=1 -timeout 20m -run "Real|Python" ./bridge/queen/queentest/... ./bridge/rules ./dispatch/...; \
 	  go test -count=1 -parallel $(PARALLEL) -timeout 20m ./cmd/queenbridge/...; \
 	  QUEENBRIDGE_TEST_FAULTS=1 go test -count=1 -parallel $(PARALLEL) -timeout 20m ./cmd/queenbridge/...; \
-	  cd terraform && go test -count=1 -parallel 8 -timeout 15m -run "Flow|Import|Replaced|OldPlan|AtOnce|TwoHundred|RemovedPreset|WriteOnly" ./internal/provider'
+	  cd terraform && go test -count=1 -parallel 12 -timeout 15m -run "Flow|Import|Replaced|OldPlan|AtOnce|TwoHundred|RemovedPreset|WriteOnly" ./internal/provider'
 
 test-api: ## let Schemathesis make requests to the admin API from its OpenAPI document (needs python3)
 	QUEENBRIDGE_TEST_PYTHON=1 go test -count=1 -timeout 15m -run Python ./bridge/admin
