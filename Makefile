@@ -17,6 +17,7 @@ LINT_VERSION := v2.15.0
 LINT    := $(CACHE)/golangci-lint-$(LINT_VERSION)-$(GOTOOLCHAIN)
 HELM_VERSION := v3.22.0
 HELM    := $(CACHE)/helm-$(HELM_VERSION)-$(GOTOOLCHAIN)
+PROMTOOL := $(CACHE)/promtool-$(shell . /etc/os-release 2>/dev/null; echo $$VERSION_CODENAME)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
@@ -95,9 +96,16 @@ examples: build build-provider ## run every example against the built binaries
 # of the program's. They need root, buildah, busybox-static, shellcheck, openssl
 # and systemd-analyze (.ci/run installs what is missing).
 deploy-test: export HELM := $(HELM)
-deploy-test: $(HELM) ## build and run the image, and hold all of deploy/ against the program (needs root, buildah and more: .ci/run)
+deploy-test: export PROMTOOL := $(or $(shell command -v promtool),$(PROMTOOL))
+deploy-test: $(HELM) $(if $(shell command -v promtool),,$(PROMTOOL)) ## build and run the image, and hold all of deploy/ against the program (needs root, buildah and more: .ci/run)
 	cd deploy/test && go vet . && go test -count=1 -timeout 15m .
 	shellcheck deploy/*.sh deploy/*/*.sh
+
+# Debian's promtool, without installing the server that comes with it.
+$(PROMTOOL):
+	@mkdir -p $(CACHE)/promtool.tmp
+	cd $(CACHE)/promtool.tmp && apt-get download -q prometheus && dpkg -x prometheus_*.deb . && mv usr/bin/promtool $(PROMTOOL)
+	rm -r $(CACHE)/promtool.tmp
 
 $(HELM):
 	@mkdir -p $(CACHE)

@@ -153,6 +153,34 @@ func (e *example) send(source, body string, more ...string) {
 	}
 }
 
+// run runs a command over the admin API.
+func (e *example) run(args ...string) string {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(e.t.Context(), patient)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = append(e.env, "QUEENBRIDGE_ENDPOINT="+e.addrs["admin listening"])
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		e.t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	return string(out)
+}
+
+// until repeats a command until its output holds a text.
+func (e *example) until(what, text string, args ...string) {
+	e.t.Helper()
+	deadline := time.Now().Add(patient)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !strings.Contains(e.run(args...), text) {
+		if time.Now().After(deadline) {
+			e.t.Fatalf("no %s", what)
+		}
+		<-tick.C
+	}
+}
+
 // awaitMetric waits until the bridge shows a line among its metrics.
 func (e *example) awaitMetric(line string) {
 	e.t.Helper()
@@ -253,6 +281,60 @@ func TestOrderedPerRepository(t *testing.T) {
 	}
 	if !slices.IsSorted(got) {
 		t.Errorf("the repository's events came as %q, want them in order", got)
+	}
+}
+
+func TestStandardWebhooksRelay(t *testing.T) {
+	t.Parallel()
+	const theirs, ours = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="
+	url, calls := function(t, ok)
+	e := serve(t, "standard-webhooks-relay", "PARTNER_SECRET="+theirs, "ORDERS_SECRET="+ours, "ORDERS_URL="+url)
+	const body = `{"type":"order.paid",  "data":{"id":"o-1"}}`
+	e.send("partner", body)
+	c := next(t, calls)
+	if c.body != body {
+		t.Errorf("the body %q arrives as %q", body, c.body)
+	}
+	for _, name := range []string{"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"} {
+		if n := len(c.header.Values(name)); n != 1 {
+			t.Errorf("%d headers %s", n, name)
+		}
+	}
+	for secret, proves := range map[string]bool{ours: true, theirs: false} {
+		hook, err := standardwebhooks.NewWebhook(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := hook.Verify([]byte(c.body), c.header); (err == nil) != proves {
+			t.Errorf("the library says %v with our secret: %v", err, proves)
+		}
+	}
+}
+
+func TestDeadLetterRedrive(t *testing.T) {
+	t.Parallel()
+	var mended atomic.Bool
+	url, calls := function(t, func(call) int {
+		if mended.Load() {
+			return http.StatusOK
+		}
+		return http.StatusUnprocessableEntity
+	})
+	e := serve(t, "dead-letter-redrive", "GITHUB_SECRET=s3cret", "FUNCTION_URL="+url)
+	e.send("github", `{"action":"renamed"}`)
+	refused := next(t, calls)
+	e.until("a dead letter", "http_4xx", "dead-letters", "list", "github-to-function")
+	mended.Store(true)
+	if out := e.run("dead-letters", "redrive", "github-to-function", "--class", "http_4xx", "--dry-run"); !strings.Contains(out, "1") {
+		t.Errorf("a dry run says %s", out)
+	}
+	e.run("dead-letters", "redrive", "github-to-function", "--class", "http_4xx", "--per-second", "10")
+	again := next(t, calls)
+	if again.body != refused.body || again.header.Get("Webhook-Id") != refused.header.Get("Webhook-Id") {
+		t.Errorf("%q is delivered again as %q, under another id or body", refused.body, again.body)
+	}
+	if out := e.run("dead-letters", "list", "github-to-function"); strings.Contains(out, "http_4xx") {
+		t.Errorf("still a dead letter: %s", out)
 	}
 }
 
