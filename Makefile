@@ -9,7 +9,7 @@ export GOFLAGS ?= -buildvcs=false
 # Each module is built and tested with the versions of its own go.mod, as it is
 # released; go.work joins them for editors.
 export GOWORK := off
-MODULES := . terraform
+MODULES := . terraform deploy/test
 
 CACHE   := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/queenbridge
 # Analysers must be built with the toolchain they analyse.
@@ -84,7 +84,6 @@ verify: ## prove that go.mod and go.sum are tidy and that what is generated is f
 	for m in $(MODULES); do (cd $$m && go mod tidy -diff && go mod verify) || exit 1; done
 	@before=$$(mktemp -d) && trap 'rm -rf $$before' EXIT && cp -r --parents $(GENERATED) $$before && $(MAKE) --no-print-directory generate && \
 	  for f in $(GENERATED); do diff -r $$before/$$f $$f || { echo "$$f was not fresh: commit what make generate wrote"; exit 1; }; done
-	cd deploy/test && go mod tidy -diff && go mod verify
 
 e2e: ## run the end-to-end tests, each bridge a process of its own
 	go test -count=1 -parallel $(PARALLEL) -timeout 15m ./cmd/queenbridge/...
@@ -98,7 +97,7 @@ examples: build build-provider ## run every example against the built binaries
 deploy-test: export HELM := $(HELM)
 deploy-test: export PROMTOOL := $(or $(shell command -v promtool),$(PROMTOOL))
 deploy-test: $(HELM) $(if $(shell command -v promtool),,$(PROMTOOL)) ## build and run the image, and hold all of deploy/ against the program (needs root, buildah and more: .ci/run)
-	cd deploy/test && go vet . && go test -count=1 -timeout 15m .
+	cd deploy/test && go test -count=1 -timeout 15m .
 	shellcheck deploy/*.sh deploy/*/*.sh
 
 # Debian's promtool, without installing the server that comes with it.

@@ -7,6 +7,7 @@
 package deploy_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -61,7 +62,7 @@ func output(t *testing.T, cmd *exec.Cmd) string {
 	out, err := cmd.Output()
 	if err != nil {
 		stderr := ""
-		if exit, ok := err.(*exec.ExitError); ok {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			stderr = string(exit.Stderr)
 		}
 		t.Fatalf("%s: %v\n%s%s", cmd, err, out, stderr)
