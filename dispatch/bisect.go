@@ -94,7 +94,7 @@ func (r *route) again(c called) called {
 		case begun:
 			members = append(members, m)
 		default:
-			r.record(m.it, &c.resp, c.outs[i], wasDetached)
+			r.record(attempted{m.it, &c.resp, c.outs[i], wasDetached, len(c.members)})
 		}
 	}
 	return r.callMembers(&permit, members)
@@ -139,7 +139,7 @@ func (r *route) finish(c called) {
 	for i, m := range c.members {
 		out := c.outs[i]
 		wasDetached := m.p.ended(m.it, out)
-		r.record(m.it, &c.resp, out, wasDetached)
+		r.record(attempted{m.it, &c.resp, out, wasDetached, len(c.members)})
 		if wasDetached && out.Kind == bridge.Delivered {
 			r.spawn(func() { m.p.detachEnded(m.it, out) })
 		}

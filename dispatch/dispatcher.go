@@ -83,6 +83,7 @@ type Dispatcher struct {
 	bundler     *bundler
 	acker       *acker
 	counts      *counts
+	recent      *recent
 	pool        int
 	lateTimers  bool
 	stopTimeout time.Duration
@@ -144,6 +145,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	d.limiter, d.goroutines.log = newLimiter(d.pool, d.flowChanged), d.log
 	d.paused.kv, d.paused.all = NewPauses(cfg.Queen), map[pauseKey]pauseEntry{}
 	d.bundler, d.acker, d.counts = newBundler(d), newAcker(d), &counts{d: d}
+	d.recent = newRecent(time.Now())
 	return d, d.Update(cfg.Routes, cfg.Targets)
 }
 

@@ -21,7 +21,7 @@ func (o *ordered) call(it *item, event *bridge.Event) (bridge.Outcome, error) {
 	}
 	out := o.r.addReply(it, event, &resp, o.r.decideOne(it, &resp, ids))
 	it.out, it.since = out, time.Now()
-	o.r.record(it, &resp, out, false)
+	o.r.record(attempted{it: it, resp: &resp, out: out, batch: 1})
 	return out, o.kept()
 }
 

@@ -42,7 +42,7 @@ func (p *part) call(it *item) {
 	}
 	out := p.r.addReply(it, event, &resp, p.r.decideOne(it, &resp, ids))
 	wasDetached := p.ended(it, out)
-	p.r.record(it, &resp, out, wasDetached)
+	p.r.record(attempted{it: it, resp: &resp, out: out, detached: wasDetached, batch: 1})
 	if wasDetached {
 		p.detachEnded(it, out)
 	}

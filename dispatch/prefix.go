@@ -127,7 +127,7 @@ func (o *ordered) actOn(a *answer, items []*item, end int) bool {
 	for i, it := range items {
 		out := a.outs[i]
 		it.out, it.since = out, now
-		o.r.record(it, &a.resp, out, false)
+		o.r.record(attempted{it: it, resp: &a.resp, out: out, batch: len(items)})
 		if out.Kind != bridge.Delivered {
 			o.at = slices.Index(o.items, it)
 			return o.act(it, out)

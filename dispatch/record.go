@@ -33,9 +33,21 @@ const (
 	keyCount     = "count"
 )
 
-// record writes the one record of an attempt. A delivered one is Info, a retried
-// or held one Warn (it heals itself), a dead one Error (someone must act).
-func (r *route) record(it *item, resp *bridge.Response, out bridge.Outcome, detached bool) {
+// attempted is a call and what became of one of its events.
+type attempted struct {
+	it       *item
+	resp     *bridge.Response
+	out      bridge.Outcome
+	detached bool // its settle did not wait for it
+	batch    int  // events of the call
+}
+
+// record writes the one record of an attempt, and remembers it. A delivered one
+// is Info, a retried or held one Warn (it heals itself), a dead one Error
+// (someone must act).
+func (r *route) record(a attempted) {
+	it, resp, out := a.it, a.resp, &a.out
+	r.remember(&a)
 	level := attemptLevel(out.Kind)
 	ctx := context.Background()
 	if !r.log.Enabled(ctx, level) {
@@ -59,10 +71,37 @@ func (r *route) record(it *item, resp *bridge.Response, out bridge.Outcome, deta
 	if out.Kind == bridge.Retry || out.Kind == bridge.Hold {
 		attrs = append(attrs, slog.Duration(keyDelay, out.Delay))
 	}
-	if detached {
+	if a.detached {
 		attrs = append(attrs, slog.Bool(keyDetached, true))
 	}
 	r.log.LogAttrs(ctx, level, msgAttempted, attrs...)
+}
+
+// remember keeps the attempt for Deliveries.
+func (r *route) remember(a *attempted) {
+	record := DeliveryRecord{
+		Time: time.Now(), Route: r.cfg.Name, Target: r.cfg.Target,
+		Event: a.it.d.Origin.TransactionID, Queue: a.it.d.Origin.Queue, Partition: a.it.d.Origin.Partition,
+		Hop: a.it.d.Hop, Attempt: a.it.d.Attempt + 1, Outcome: a.out.Kind, Status: a.resp.Status,
+		Elapsed: a.resp.Elapsed, Detached: a.detached, Batch: a.batch,
+	}
+	if a.out.Kind != bridge.Delivered {
+		record.Class, record.Error = a.out.Failure.Class, a.out.Failure.Error
+	}
+	if a.out.Kind == bridge.Retry || a.out.Kind == bridge.Hold {
+		record.Delay = a.out.Delay
+	}
+	r.d.recent.add(record)
+}
+
+// rememberDead keeps a stored dead letter for Deliveries.
+func (r *route) rememberDead(d *bridge.Delivery) {
+	r.d.recent.add(DeliveryRecord{
+		Time: time.Now(), Route: r.cfg.Name, Target: r.cfg.Target,
+		Event: d.Origin.TransactionID, Queue: d.Origin.Queue, Partition: d.Origin.Partition,
+		Hop: d.Hop, Attempt: d.Attempt, Outcome: OutcomeDeadLetter,
+		Status: d.Dead.Status, Class: d.Dead.Class, Error: d.Dead.Error,
+	})
 }
 
 func attemptLevel(k bridge.OutcomeKind) slog.Level {

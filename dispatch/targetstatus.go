@@ -29,6 +29,10 @@ type TargetStatus struct {
 	// Until is when a held or broken target is called again; zero: it is
 	// neither.
 	Until time.Time
+	// Rate is the limit in calls a second; 0: there is none. Tokens is how many
+	// calls it lets begin now.
+	Rate   float64
+	Tokens int
 	// FailingSince is the first of the failures since the last success; zero:
 	// it does not fail.
 	FailingSince time.Time
@@ -67,6 +71,9 @@ func (l *limiter) status(t *share, now time.Time) TargetStatus {
 	s.State, s.Since, s.Detail = t.state(now)
 	if t.breaker.cfg.Enabled {
 		s.Breaker = t.breaker.state(now).String()
+	}
+	if t.rate != nil {
+		s.Rate, s.Tokens = t.rateSet.PerSecond, t.rate.available(now)
 	}
 	if until := t.blockedUntil(); until.After(now) {
 		s.Until = until

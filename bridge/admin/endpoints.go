@@ -38,6 +38,7 @@ type parameter struct {
 var (
 	booleanSchema = map[string]any{"type": "boolean"}
 	textSchema    = map[string]any{"type": "string"}
+	timeSchema    = map[string]any{"type": "string", "format": "date-time"}
 )
 
 var (
@@ -65,7 +66,7 @@ func (s *Server) endpoints() []endpoint {
 	for _, kind := range bridge.Kinds() {
 		all = append(all, s.resourceEndpoints(kind)...)
 	}
-	return append(all, s.operateEndpoints()...)
+	return append(append(all, s.deliveryEndpoint()), s.operateEndpoints()...)
 }
 
 func (s *Server) resourceEndpoints(kind bridge.Kind) []endpoint {

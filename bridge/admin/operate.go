@@ -50,11 +50,10 @@ func (s *Server) operateEndpoints() []endpoint {
 	const letters = route + "/dead-letters"
 	missing := []adminapi.Code{adminapi.CodeNotFound}
 	refused := []adminapi.Code{adminapi.CodeInvalid, adminapi.CodeConflict, adminapi.CodeNotFound}
-	timeText := map[string]any{"type": "string", "format": "date-time"}
 	all := []endpoint{
 		{method: "GET", path: letters, role: bridge.RoleViewer, id: "list_dead_letters", summary: "List dead letters of a route, newest first",
 			query: []parameter{pageSize, pageToken, {"class", "Only of this class.", textSchema}, {"event", "Only of this transaction id.", textSchema},
-				{"since", "Only those that failed then or later.", timeText}, {"until", "Only those that failed before.", timeText}},
+				{"since", "Only those that failed then or later.", timeSchema}, {"until", "Only those that failed before.", timeSchema}},
 			answers: map[int]any{200: adminapi.DeadLetterPage{}}, errors: missing, serve: s.deadLetters},
 		{method: "GET", path: letters + "/{id}", role: bridge.RoleViewer, id: "read_dead_letter", summary: "Read a dead letter",
 			query:   []parameter{{"payload", "With what was pushed; takes the role operator.", booleanSchema}},
@@ -127,16 +126,24 @@ func selectionOf(q *request) (adminapi.Selection, error) {
 	if class := q.query.Get("class"); class != "" {
 		s.Classes = []string{class}
 	}
-	for name, at := range map[string]*time.Time{"since": &s.Since, "until": &s.Until} {
-		if !q.query.Has(name) {
-			continue
-		}
-		var err error
-		if *at, err = time.Parse(time.RFC3339, q.query.Get(name)); err != nil {
-			return s, problem(adminapi.CodeMalformed, "%s must be an RFC 3339 time such as 2026-01-02T15:04:05Z", name)
-		}
+	var err error
+	if s.Since, err = q.time("since"); err != nil {
+		return s, err
 	}
-	return s, nil
+	s.Until, err = q.time("until")
+	return s, err
+}
+
+// time is a parameter that is a time; zero: it is not there.
+func (q *request) time(name string) (time.Time, error) {
+	if !q.query.Has(name) {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, q.query.Get(name))
+	if err != nil {
+		return at, problem(adminapi.CodeMalformed, "%s must be an RFC 3339 time such as 2026-01-02T15:04:05Z", name)
+	}
+	return at, nil
 }
 
 func (s *Server) deadLetter(q *request) (answer, error) {

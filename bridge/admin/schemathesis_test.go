@@ -38,7 +38,7 @@ func TestPythonSchemathesis(t *testing.T) {
 	python := pythonWith(t, "testdata/requirements.txt")
 	a := newAPI(t, func(ac *admin.Config, rc *rules.Config) {
 		ac.Pauses, ac.Schemes, ac.WrongTokens = newPauses(), someSchemes, -1
-		ac.Letters, ac.Tester = newLetters(50), tester{}
+		ac.Letters, ac.Tester, ac.Deliveries = newLetters(50), tester{}, newAttempts(50)
 		rc.DrainAfter = time.Hour
 	})
 	a.put(bridge.KindTarget, "ci", targetDoc)

@@ -23,7 +23,8 @@ type Config struct {
 	// Settings name the tokens, and the address that decides whether none is
 	// allowed.
 	Settings bridge.AdminConfig
-	// Status fills in what the catalog does not know: version, parts, problems.
+	// Status fills in what the catalog does not know: version, parts, problems,
+	// the states of routes and targets.
 	// Nil: nothing.
 	Status func(context.Context) adminapi.Status
 	// Schemes are what GET /v1/schemes lists.
@@ -32,6 +33,8 @@ type Config struct {
 	Pauses Pauses
 	// Tester calls targets with test events. Nil: the process cannot.
 	Tester Tester
+	// Deliveries are the recent attempts of this process. Nil: it makes none.
+	Deliveries Deliveries
 	// Letters are the dead letters and pending retries. Nil: the process cannot
 	// reach them.
 	Letters Letters

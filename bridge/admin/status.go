@@ -22,6 +22,8 @@ func (s *Server) status(q *request) (answer, error) {
 	}
 	status.Problems = append([]string{}, status.Problems...)
 	status.Parts = append([]string{}, status.Parts...)
+	status.Routes = append([]adminapi.RouteStatus{}, status.Routes...)
+	status.Targets = append([]adminapi.TargetStatus{}, status.Targets...)
 	return answer{status: http.StatusOK, body: status}, nil
 }
 

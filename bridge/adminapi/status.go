@@ -14,6 +14,52 @@ type Status struct {
 	Ready    bool     `json:"ready"`
 	Problems []string `json:"problems"`
 	Rules    Rules    `json:"rules"`
+	// Routes and Targets are those that this process dispatches, with what each
+	// does now; empty where it does not dispatch, or not yet.
+	Routes  []RouteStatus  `json:"routes"`
+	Targets []TargetStatus `json:"targets"`
+}
+
+// RouteStatus is what a route does in one process.
+type RouteStatus struct {
+	Route  string `json:"route"`
+	Target string `json:"target"`
+	// State is popping where the route takes events; starting, draining,
+	// paused, held, broken, limited, disabled, unreachable, blocked or stopped.
+	State string `json:"state"`
+	// Since is when the state began; zero where that is not known.
+	Since time.Time `json:"since,omitzero"`
+	// Detail says why.
+	Detail string `json:"detail"`
+}
+
+// TargetStatus is what holds a target back in one process, and how busy it is.
+type TargetStatus struct {
+	Target string `json:"target"`
+	// State is popping where nothing holds it back; else paused, disabled, held,
+	// broken or limited.
+	State string `json:"state"`
+	// Since is when the state began; zero where that is not known.
+	Since time.Time `json:"since,omitzero"`
+	// Detail says why.
+	Detail string `json:"detail"`
+	// InFlight calls are under way; Waiting events wait for a call.
+	InFlight int `json:"in_flight"`
+	Waiting  int `json:"waiting"`
+	// Limit is how many calls at once the target gets now, Ceiling how many at
+	// most.
+	Limit   int `json:"limit"`
+	Ceiling int `json:"ceiling"`
+	// Breaker is closed, open or half-open; "" where it is switched off.
+	Breaker string `json:"breaker"`
+	// Until is when a held or broken target is called again.
+	Until time.Time `json:"until,omitzero"`
+	// FailingSince is the first of the failures since the last success.
+	FailingSince time.Time `json:"failing_since,omitzero"`
+	// Rate is the limit in calls a second; 0: there is none. Tokens is how many
+	// calls it lets begin now.
+	Rate   float64 `json:"rate"`
+	Tokens int     `json:"tokens"`
 }
 
 // Rules is the state of the live catalog in one process.

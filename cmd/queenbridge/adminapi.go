@@ -45,7 +45,7 @@ func (b *bridgeProcess) adminAPI(wants func(string) bool) (http.Handler, error) 
 	if err != nil {
 		return nil, err
 	}
-	s, err := admin.New(admin.Config{
+	config := admin.Config{
 		Rules: b.rules, Settings: b.cfg.Admin, Schemes: schemeList(), Pauses: pauses{dispatch.NewPauses(b.link.client)},
 		Letters: letters, Tester: tester{&b.dispatch},
 		Status: func(ctx context.Context) adminapi.Status {
@@ -56,10 +56,15 @@ func (b *bridgeProcess) adminAPI(wants func(string) bool) (http.Handler, error) 
 					status.Parts = append(status.Parts, part)
 				}
 			}
+			states(b.dispatch.Load(), &status)
 			return status
 		},
 		Logger: b.log, Metrics: b.reg,
-	})
+	}
+	if wants("dispatch") {
+		config.Deliveries = deliveries{&b.dispatch}
+	}
+	s, err := admin.New(config)
 	if errors.Is(err, admin.ErrNoToken) {
 		return nil, &usageError{err: err, hint: "set QUEENBRIDGE_ADMIN_TOKEN, or --admin-addr 127.0.0.1:8081"}
 	}

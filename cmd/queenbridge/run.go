@@ -100,7 +100,7 @@ func (p *program) root() *cobra.Command {
 	root.AddCommand(p.devCommand(), p.serveCommand(), p.queenCommand(), p.sendCommand(), p.signCommand(), p.verifyCommand(),
 		p.schemesCommand(), p.sourcesCommand(), p.kindCommand(bridge.KindTarget),
 		p.kindCommand(bridge.KindRoute), p.kindCommand(bridge.KindQueue), p.applyCommand(""), p.diffCommand(""), p.exportCommand(),
-		p.statusCommand(), p.rulesCommand(), p.deadLettersCommand(), p.retriesCommand(),
+		p.statusCommand(), p.rulesCommand(), p.deliveriesCommand(), p.deadLettersCommand(), p.retriesCommand(),
 		p.spoolCommand(),
 		p.configCommand(), p.versionCommand())
 	for _, c := range root.Commands() {

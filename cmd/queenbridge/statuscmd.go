@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/adminapi"
@@ -12,7 +13,7 @@ import (
 func (p *program) statusCommand() *cobra.Command {
 	return p.apiCommand(&cobra.Command{
 		Use:     "status",
-		Short:   "Say how the bridge is: what is not ready, which rules are in use",
+		Short:   "Say how the bridge is: what is not ready, which rules are in use, what routes and targets do",
 		Long:    "status asks the process at the endpoint. Its exit code is 1 while that is not ready.",
 		Example: "  queenbridge status",
 	}, func(cmd *cobra.Command, client *adminapi.Client, asJSON bool, _ []string) error {
@@ -23,13 +24,39 @@ func (p *program) statusCommand() *cobra.Command {
 		if asJSON {
 			err = printJSON(p.out, s)
 		} else {
-			err = printFields(p.out, readyWord(s), statusFields(s))
+			err = p.printStatus(s)
 		}
 		if err == nil && !s.Ready {
 			err = fmt.Errorf("the bridge is not ready")
 		}
 		return err
 	})
+}
+
+func (p *program) printStatus(s adminapi.Status) error {
+	if err := printFields(p.out, readyWord(s), statusFields(s)); err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	if len(s.Routes) > 0 {
+		_, _ = fmt.Fprintln(w, "\nROUTE\tTARGET\tSTATE\tSINCE\tDETAIL")
+	}
+	for _, r := range s.Routes {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Route, r.Target, r.State, when(r.Since), r.Detail)
+	}
+	if err := w.Flush(); err != nil || len(s.Targets) == 0 {
+		return err
+	}
+	_, _ = fmt.Fprintln(w, "\nTARGET\tSTATE\tIN FLIGHT\tLIMIT\tWAITING\tBREAKER\tRATE\tFAILING SINCE\tDETAIL")
+	for _, t := range s.Targets {
+		rate := "-"
+		if t.Rate > 0 {
+			rate = fmt.Sprintf("%g/s", t.Rate)
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", t.Target, t.State, t.InFlight, t.Limit, t.Waiting,
+			orDefault(t.Breaker, "off"), rate, when(t.FailingSince), t.Detail)
+	}
+	return w.Flush()
 }
 
 func readyWord(s adminapi.Status) string {
