@@ -94,14 +94,10 @@ func (p *program) followDeliveries(ctx context.Context, client *adminapi.Client,
 		case <-time.After(followEvery):
 		}
 		var err error
-		last, err = newDeliveries(ctx, client, q)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return err
+		if last, err = newDeliveries(ctx, client, q); err == nil {
+			err = p.printDeliveries(last, asJSON)
 		}
-		if err := p.printDeliveries(last, asJSON); err != nil {
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
