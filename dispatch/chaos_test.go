@@ -404,6 +404,9 @@ func (w *world) process(r bridge.Route) *chaosProcess {
 		c.NewSender = func(bridge.Target) (dispatch.Sender, error) { return p, nil }
 		c.StopTimeout = 40 * time.Second
 		c.Cramp(64) // 8 KiB are large
+		if w.seed%3 == 1 {
+			c.Park(0) // as where there are many routes
+		}
 	}, r)
 	p.d, p.end = d, d.stop
 	w.all = append(w.all, p)

@@ -134,7 +134,7 @@ func TestRetryNowEndsTheHoldOfATarget(t *testing.T) {
 		k.push("q", "p", `{"b":1}`)
 		k.wait(5 * time.Minute)
 		k.states(dispatch.StateHeld, p)
-		if err := p.RetryNow("fn"); err != nil {
+		if err := p.RetryNow("r"); err != nil {
 			t.Fatal(err)
 		}
 		k.wait(time.Second)
@@ -168,7 +168,7 @@ func TestRetryNowLetsABrokenTargetBeTried(t *testing.T) {
 		}
 		k.states(dispatch.StateBroken, p)
 		back = true
-		if err := p.RetryNow("fn"); err != nil {
+		if err := p.RetryNow("r"); err != nil {
 			t.Fatal(err)
 		}
 		k.wait(time.Minute)

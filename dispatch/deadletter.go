@@ -22,7 +22,7 @@ const dlqTries = 3
 // ends the leased batch, so whatever followed it would come again (measured
 // 1.3.0).
 func (r *route) deadFeed() *feed {
-	f := &feed{r: r, queue: bridge.DeadQueue(r.cfg.Name), slots: noSlots, take: r.bury}
+	f := &feed{r: r, queue: bridge.DeadQueue(r.cfg.Name), slots: noSlots, take: r.bury, seldom: newSeldom()}
 	f.plan = func(context.Context, bool) (int, int, error) { return 1, 1, nil }
 	f.base = queen.PopRequest{Queue: f.queue, Group: r.cfg.Name, Lease: leaseNone, SubscriptionMode: "all"}
 	return f

@@ -63,7 +63,9 @@ type Config struct {
 	// StopTimeout bounds Run after its context ended. Defaults to 30 seconds.
 	StopTimeout time.Duration
 
-	room room // tests make it smaller; zero: standardRoom
+	// Tests make these smaller. Zero: standardRoom, parkedRoutes.
+	room   room
+	parked *int
 }
 
 // Defaults of Config.
@@ -90,6 +92,8 @@ type Dispatcher struct {
 	newSender   func(bridge.Target) (Sender, error)
 	setup       func(context.Context, bridge.Route) error
 	room        room
+	parked      int          // up to how many routes every queue is polled long
+	routes      atomic.Int64 // how many there are
 	paused      paused
 	testing     chan struct{} // holds a token for each test-fire under way
 	stopped     atomic.Bool
@@ -131,6 +135,9 @@ func New(cfg Config) (*Dispatcher, error) {
 	}
 	if d.stopTimeout <= 0 {
 		d.stopTimeout = defaultStopTimeout
+	}
+	if d.parked = parkedRoutes; cfg.parked != nil {
+		d.parked = *cfg.parked
 	}
 	if d.pool <= 0 {
 		d.pool = defaultMaxInFlight

@@ -87,7 +87,15 @@
 // # By hand
 //
 // An Operator lists, redrives and deletes dead letters and hastens pending
-// retries, with no dispatcher running.
+// retries, with no dispatcher running. RetryNow also ends what keeps the target
+// of a route from being called, in this process.
+//
+// # Idle routes
+//
+// A route waits for its events in a long poll. Up to 50 routes wait for their
+// retries and dead letters as well; more do so only while they expect some, and
+// otherwise look for what another process left, each 5 seconds to a minute the
+// more routes there are. A process knows when what it scheduled itself is due.
 //
 // # Promises
 //

@@ -36,6 +36,8 @@ type feed struct {
 	take func(ctx context.Context, p queen.Popped)
 	// slots is how much room a pop of batch messages takes.
 	slots func(batch int) int
+	// seldom is set for a queue that is empty most of the time.
+	seldom *seldom
 
 	helpers  atomic.Int32
 	average  atomic.Int64 // bytes of a message, recent
@@ -46,9 +48,9 @@ type feed struct {
 // run pops until ctx ends.
 func (f *feed) run(ctx context.Context) {
 	defer f.ended()
-	pause, wait := backoff{}, popWait
-	for ctx.Err() == nil {
-		full, err := f.turn(ctx, wait)
+	pause, rest := backoff{}, f.r.d.firstRest()
+	for failed := false; ctx.Err() == nil; {
+		full, err := f.turn(ctx, f.next(ctx, failed, rest))
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -57,14 +59,26 @@ func (f *feed) run(ctx context.Context) {
 			if sleep(ctx, pause.next(queen.RetryAfter(err))) != nil {
 				return
 			}
-			wait = proveWait // a long poll would leave the trouble standing until it ends
+			failed = true
 			continue
 		case full && f.helpers.Load() < maxHelpers:
 			f.helpers.Add(1)
 			f.r.spawnFeed(func() { f.help(ctx) })
 		}
-		pause, wait = backoff{}, popWait
+		pause, failed, rest = backoff{}, false, f.r.d.rest()
 	}
+}
+
+// next waits for the next pop, and returns how long that waits in Queen. After
+// a failure a long poll would leave the trouble standing until it ends.
+func (f *feed) next(ctx context.Context, failed bool, rest time.Duration) time.Duration {
+	switch {
+	case failed:
+		return proveWait
+	case f.seldom == nil || f.r.d.rest() == 0:
+		return popWait
+	}
+	return f.seldom.await(ctx, rest)
 }
 
 // help pops as long as that yields full batches.
@@ -108,6 +122,9 @@ func (f *feed) turn(ctx context.Context, wait time.Duration) (full bool, err err
 		return false, f.idle(ctx, popped.Asked, wait)
 	}
 	f.observe(popped.Messages)
+	if f.seldom != nil { // more may be behind it
+		f.seldom.expect(time.Now())
+	}
 	if rest := f.isolate(ctx, popped); len(rest.Messages) > 0 {
 		f.take(ctx, rest)
 	}
@@ -214,7 +231,7 @@ func (r *route) sourceFeed() *feed {
 // retryFeed pops the route's retries. Brokers whose queue-scoped pops see
 // fired timers late are asked by discovery.
 func (r *route) retryFeed() *feed {
-	f := &feed{r: r, queue: r.retryQueue, plan: r.planRetries, slots: r.callsOf, take: r.taker(r.retryQueue)}
+	f := &feed{r: r, queue: r.retryQueue, plan: r.planRetries, slots: r.callsOf, take: r.taker(r.retryQueue), seldom: newSeldom()}
 	f.base = queen.PopRequest{Group: r.cfg.Name, Lease: leaseNone, SubscriptionMode: "all"}
 	if r.d.lateTimers {
 		f.base.Namespace, f.base.Task = bridge.RetryNamespace, r.cfg.Name

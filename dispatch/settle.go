@@ -82,6 +82,14 @@ func (e *entry) size() (n int) {
 	return n
 }
 
+// delay is when what an entry put into the retry queue comes.
+func (e *entry) delay() time.Duration {
+	if e.timer == nil {
+		return 0
+	}
+	return e.timer.Delay
+}
+
 func (e *entry) rides() bool { return e.timer != nil || e.push != nil || e.reply != nil }
 
 // riders says that more than acks is to be done.
@@ -345,8 +353,10 @@ func (s *settlement) tally(e *entry) {
 	case e.filtered:
 		s.r.m.filtered.Inc()
 	case e.timer != nil, e.push != nil && e.d.Dead == nil:
+		s.r.retries.seldom.expect(time.Now().Add(e.delay()))
 		s.r.m.retries.WithLabelValues(s.r.cfg.Name).Inc()
 	case e.push != nil:
+		s.r.dead.seldom.expect(time.Now())
 		s.r.buried(e.d)
 	}
 }

@@ -113,17 +113,19 @@ func failedResult(out bridge.Outcome) Result {
 	return Result{Outcome: out.Kind, Delay: out.Delay, Class: out.Failure.Class, Error: strings.ToValidUTF8(out.Failure.Error, "\uFFFD")}
 }
 
-// RetryNow ends, on an operator's word, what keeps a target from being called:
-// a hold (Retry-After), and the wait of an open breaker, whose next call then
-// decides. A pause stays: see ResumeTarget. Events already scheduled for later
-// are timers in Queen, and not touched. The error is ErrUnknown.
-func (d *Dispatcher) RetryNow(target string) error {
+// RetryNow ends, on an operator's word, what keeps a route's target from being
+// called: a hold (Retry-After), and the wait of an open breaker, whose next
+// call then decides. A pause stays: see ResumeTarget. Events already scheduled
+// for later are timers in Queen, and not touched (Operator.RetryNow). The error
+// is ErrUnknown.
+func (d *Dispatcher) RetryNow(route string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	t := d.targets[target]
-	if t == nil {
-		return fmt.Errorf("retry now: target %q: %w", target, ErrUnknown)
+	s := d.slots[route]
+	if s == nil || s.wanted == nil {
+		return fmt.Errorf("retry now: route %q: %w", route, ErrUnknown)
 	}
-	d.limiter.endHold(t.share)
+	d.limiter.endHold(s.wanted.target.share)
+	s.wanted.retries.seldom.expect(time.Now())
 	return nil
 }

@@ -144,6 +144,7 @@ func (u *update) apply() {
 		}
 	}
 	d.order = u.order
+	d.routes.Store(int64(len(u.order)))
 	for name, s := range d.slots {
 		switch r := u.routes[name]; {
 		case !slices.Contains(u.order, name):
@@ -233,6 +234,9 @@ func (d *Dispatcher) succeed(s *slot, old *route) {
 	}
 	d.mu.Lock()
 	s.running = nil
+	if s.wanted != nil {
+		s.wanted.retries.seldom.inherit(old.retries.seldom)
+	}
 	d.turn(s)
 	d.mu.Unlock()
 	select {

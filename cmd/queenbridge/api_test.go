@@ -215,6 +215,38 @@ func TestDeadLettersAreRedrivenOverTheAPI(t *testing.T) {
 	}
 }
 
+// An operator who knows that a target is back need not wait for its breaker.
+func TestRetriesNowReachABrokenTarget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var well atomic.Bool
+	f := newTarget(t, func(context.Context, call) int {
+		if well.Load() {
+			return http.StatusOK
+		}
+		return http.StatusUnauthorized
+	})
+	p := w.startAPI(w.embedded(), "")
+	p.putPath("down", f.URL)
+	for _, id := range []string{"one", "two"} { // each held for longer than the test lasts
+		if status := p.webhook("down", id); status != http.StatusOK {
+			t.Fatalf("webhook = %d", status)
+		}
+		f.next()
+	}
+	eventually(t, "two held events", func() (bool, string) {
+		page, err := p.api().Retries(t.Context(), "down", false, adminapi.ListOptions{})
+		return err == nil && len(page.Items) == 2, fmt.Sprint(page, err)
+	})
+	well.Store(true)
+	cli := launch(t, []string{"QUEENBRIDGE_ENDPOINT=" + p.admin, "QUEENBRIDGE_TOKEN=" + apiToken}, "retries", "now", "down", "--all")
+	if code := cli.wait(); code != 0 || cli.log() != "2 due" {
+		t.Errorf("retries now --all: exit code %d, %q", code, cli.log())
+	}
+	f.next()
+	f.next()
+}
+
 func TestPauseTestFireAndRetriesOverTheAPI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,13 +15,16 @@ import (
 )
 
 // letters are the dispatcher's operator, in the words of the API.
-type letters struct{ operator *dispatch.Operator }
+type letters struct {
+	operator *dispatch.Operator
+	running  *atomic.Pointer[dispatch.Dispatcher] // holds nil in a process that does not dispatch
+}
 
 var _ admin.Letters = letters{}
 
 func (b *bridgeProcess) newLetters() (letters, error) {
 	o, err := dispatch.NewOperator(dispatch.OperatorConfig{Queen: b.link.client, Accepts: accepts(b.rules), Logger: b.log})
-	return letters{o}, err
+	return letters{o, &b.dispatch}, err
 }
 
 // accepts refuses redrives of routes that nobody would take them up for.
@@ -57,6 +60,9 @@ func (l letters) Read(ctx context.Context, route, id string) (adminapi.DeadLette
 
 func (l letters) Redrive(ctx context.Context, route string, o adminapi.Order) (adminapi.OrderResult, error) {
 	result, err := l.operator.Redrive(ctx, route, order(o))
+	if d := l.running.Load(); d != nil {
+		d.Expect(route)
+	}
 	return adminapi.OrderResult(result), apiKind(err)
 }
 
@@ -74,8 +80,18 @@ func (l letters) Retries(ctx context.Context, route, after string, size int, det
 	return items, page.Next, err
 }
 
+// RetryNow also ends what keeps the route's target from being called by this
+// process: the retry would wait for it.
 func (l letters) RetryNow(ctx context.Context, route, key string) error {
-	return apiKind(l.operator.RetryNow(ctx, route, key))
+	if err := l.operator.RetryNow(ctx, route, key); err != nil {
+		return apiKind(err)
+	}
+	if d := l.running.Load(); d != nil {
+		if err := d.RetryNow(route); err != nil && !errors.Is(err, dispatch.ErrUnknown) {
+			return apiKind(err)
+		}
+	}
+	return nil
 }
 
 // apiKind marks errors whose text the one who asks may see.
