@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -165,8 +166,12 @@ func (m *managed) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 		known, _ := credentialsOf(ctx, req.Private)
 		resp.Diagnostics.AddError("Changed by somebody else", m.raced(ctx, req.State.Raw, known))
 	case isDraining(err):
-		resp.Diagnostics.AddError("Still draining", fmt.Sprintf("After %s %s. A deleted route takes no new events and goes by itself once its retries and dead "+
-			"letters are done. Nothing needs to be done for it: run Terraform again later, or give it more time with timeouts = { delete = \"1h\" }.", limit, err))
+		after := "After " + limit.String()
+		if errors.Is(ctx.Err(), context.Canceled) {
+			after = "Interrupted:"
+		}
+		resp.Diagnostics.AddError("Still draining", fmt.Sprintf("%s %s. A deleted route takes no new events and goes by itself once its retries and dead "+
+			"letters are done. Nothing needs to be done for it: run Terraform again later, or give it more time with timeouts = { delete = \"1h\" }.", after, err))
 	default:
 		m.report(&resp.Diagnostics, "delete", tftypes.Value{}, err)
 	}
