@@ -47,6 +47,7 @@ PARALLEL ?= 4
 CRASH_ROUNDS ?= 20
 test: ## run the tests, with the race detector (CRASH_ROUNDS=100: kill the embedded broker that often)
 	DEVBROKER_CRASH_ROUNDS=$(CRASH_ROUNDS) go test -race -parallel $(PARALLEL) -timeout 20m ./...
+	QUEENBRIDGE_TEST_GENERATION=2 go test -parallel $(PARALLEL) -timeout 10m ./dispatch
 	cd terraform && go test -race -parallel 12 -timeout 15m ./...
 
 race: test ## the same as test

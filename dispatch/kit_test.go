@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -38,13 +39,17 @@ type kit struct {
 	stops  []func()
 }
 
+// generation is the generation of Queen that the brokers imitate: 2 with
+// QUEENBRIDGE_TEST_GENERATION=2, which make test does after the rest, else 1.
+var generation, _ = strconv.Atoi(os.Getenv("QUEENBRIDGE_TEST_GENERATION"))
+
 // inBubble runs test with a kit. change edits the broker's configuration.
 func inBubble(t *testing.T, change func(*devbroker.Config), test func(*kit)) {
 	t.Helper()
 	outer := t
 	synctest.Test(t, func(t *testing.T) {
 		k := &kit{T: t, fn: newFunction(), logs: &logs{}}
-		cfg := devbroker.Config{Intercept: k.faults.of}
+		cfg := devbroker.Config{Intercept: k.faults.of, Generation: generation}
 		if change != nil {
 			change(&cfg)
 		}

@@ -53,7 +53,10 @@ func TestLostAnswerOfASettleIsAskedAgainAndCallsNobody(t *testing.T) {
 				if n := len(k.graves("r")); n != map[int]int{400: 1}[tt.status] {
 					t.Errorf("%d dead letters", n)
 				}
-				if n := p.metric(t, "dead_letters_total"); n != float64(len(k.graves("r"))) {
+				// 2.x says of the repeat that its lease is gone, not that it is
+				// a duplicate: nobody knows who filed it, and nobody counts it.
+				known := generation != 2 || !tt.fault.LoseAnswer
+				if n := p.metric(t, "dead_letters_total"); known && n != float64(len(k.graves("r"))) {
 					t.Errorf("dead_letters_total = %v, %d filed", n, len(k.graves("r")))
 				}
 				k.settledAll(r)

@@ -8,6 +8,8 @@ import (
 // ackItem is one acknowledgment (queen-contract.md §5).
 type ackItem struct {
 	txn, part, lease, group string
+	word                    string // of the status
+	given                   bool   // as a string, be it empty
 	status                  ackStatus
 	text                    string // stored when the ack dead-letters
 }
@@ -52,10 +54,8 @@ func (a *ackItem) field(s *scanner, key []byte, text func(*scanner) (string, err
 	case "error":
 		a.text, err = text(s)
 	case "status":
-		given := s.peek() == '"'
-		var word string
-		word, err = text(s)
-		a.status = parseStatus(word, given)
+		a.given = s.peek() == '"'
+		a.word, err = text(s)
 	default:
 		_, err = s.raw()
 	}
@@ -126,6 +126,7 @@ func (b *Broker) handleAcks(w http.ResponseWriter, r *http.Request, parse func([
 		badBody(w, err)
 		return
 	}
+	b.readStatuses(items)
 	if group == "" {
 		group = queueMode
 	}
@@ -133,6 +134,9 @@ func (b *Broker) handleAcks(w http.ResponseWriter, r *http.Request, parse func([
 	if err := b.update(func() { verdicts = b.ack(group, items) }); err != nil {
 		unavailable(w, err)
 		return
+	}
+	for i := range verdicts {
+		verdicts[i].text = b.ackText(verdicts[i].text)
 	}
 	answer(w, http.StatusOK, ackJSON(items, verdicts))
 }
@@ -210,7 +214,7 @@ func (b *Broker) ackSet(group string, set ackSet, items []ackItem, verdicts []ac
 			verdicts[i] = v
 		}
 	}
-	if _, ok := parseID(set.part); !ok {
+	if !b.isPartitionID(set.part) {
 		all(ackVerdict{text: dbError})
 		return
 	}
@@ -221,11 +225,15 @@ func (b *Broker) ackSet(group string, set ackSet, items []ackItem, verdicts []ac
 		all(ackVerdict{text: noConsumer})
 		return
 	case set.lease != "" && (c.lease != set.lease || !c.leased(now)):
+		if b.raft() && c.acked == (raftAck{set.lease, b.hashAcks(set, items)}) {
+			all(ackVerdict{ok: true, released: true})
+			return
+		}
 		all(ackVerdict{text: badLease})
 		return
 	}
 	passed := c.passedOver(true)
-	if set.lease != "" && b.ackWhole(c, set, items) {
+	if set.lease != "" && !b.raft() && b.ackWhole(c, set, items) {
 		all(ackVerdict{ok: true, released: true})
 		verdicts[set.items[0]].passedOver = passed
 		return
@@ -235,6 +243,9 @@ func (b *Broker) ackSet(group string, set ackSet, items []ackItem, verdicts []ac
 	if err := b.carryOut(plan); err != nil {
 		all(ackVerdict{text: dbError})
 		return
+	}
+	if b.raft() && c.lease == "" && set.lease != "" {
+		c.acked = raftAck{set.lease, b.hashAcks(set, items)}
 	}
 	for n, i := range set.items {
 		verdicts[i] = plan.verdict(n, items[i].status)

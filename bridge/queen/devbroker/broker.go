@@ -41,6 +41,11 @@ type Config struct {
 	// retry, dlq or partial ack of it is then unresolvable (§5.2). Defaults to
 	// 0, never. For tests.
 	ForgetAfter time.Duration
+	// Generation is the generation of Queen whose answers are given: 1, which
+	// is 1.3.0, or 2, which differs where queen-contract.md says that 2.x does.
+	// Partitions keep the form of id they were made with: a directory stays
+	// with one generation. Defaults to 1. For tests.
+	Generation int
 	// Intercept is asked before each request what shall go wrong with it. Nil:
 	// nothing. For tests.
 	Intercept func(*http.Request) Fault
@@ -85,6 +90,9 @@ var errClosed = errors.New("the broker is closed")
 // Open starts a broker on the data in cfg.Dir, or an empty one in memory. It
 // fails when another process has the directory, and says which directory.
 func Open(cfg Config) (*Broker, error) {
+	if err := checkGeneration(cfg.Generation); err != nil {
+		return nil, fmt.Errorf("open broker: %w", err)
+	}
 	b := newBroker(cfg)
 	if err := b.openStore(); err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func (b *Broker) bury(c *cursor, offset uint64, text string) error {
 	if text == "" {
 		text = defaultDeadText
 	}
-	if !storable(m.payload, text) {
+	if !b.raft() && !storable(m.payload, text) {
 		return errUnstorable
 	}
 	data, err := canonical(m.payload)
@@ -122,7 +122,7 @@ func (d *deadLetter) json() []byte {
 // newest dead letter of the address becomes a new message with an id of its
 // own at the tail of its partition, seen by every group.
 func (b *Broker) handleReplay(w http.ResponseWriter, _ *http.Request, p params) {
-	if _, ok := parseID(p[0]); !ok {
+	if !b.isPartitionID(p[0]) {
 		failure(w, http.StatusInternalServerError, "dlq lookup failed: db error")
 		return
 	}
@@ -171,7 +171,7 @@ func noDeadLetter(w http.ResponseWriter, p params, why string) {
 // handleDeleteMessage deletes every dead letter of an address, and nothing
 // else.
 func (b *Broker) handleDeleteMessage(w http.ResponseWriter, _ *http.Request, p params) {
-	if _, ok := parseID(p[0]); !ok {
+	if !b.isPartitionID(p[0]) {
 		failure(w, http.StatusInternalServerError, "delete failed: db error")
 		return
 	}

@@ -46,6 +46,20 @@
 //   - windowBuffer, minPopWaitTime, priority, ttl, maxSize and retryDelay are
 //     stored and echoed only.
 //
+// # Generation 2
+//
+// With Config.Generation 2, for tests, the answers are those of Queen 2.x where
+// its documentation says that they differ from 1.3.0's and a client must
+// notice: decimal partition ids; any word but failed, retry and dlq completes;
+// acks above a dead letter count; the same ack again succeeds; rejected_ack,
+// and acks checked before pushes, keys and timers; one lease named in a bundle
+// fences all of its acks; riders are not rate limited; a fire is deduplicated;
+// no push is buffered; "" is the default partition; a pop claims 64 partitions
+// at most, and a discovery does not wait; health names the engine raft. None of
+// this was measured. Not imitated: positions, offsets in push verdicts, configure
+// that merges, atomic replays, purges, the limits of names, the dropped limits
+// of riders, the errors of a cluster (Config.Intercept gives those).
+//
 // Promises, each with a test: an answer that acknowledges is sent after its
 // commit is on disk; a leased partition is never given to two consumers of a
 // group; a transaction happens whole or not at all; a timer fires once, and

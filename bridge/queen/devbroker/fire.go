@@ -31,6 +31,10 @@ func (b *Broker) fireDue() (more bool) {
 
 // fire appends the message of a timer and returns its size.
 func (b *Broker) fire(t *timer) (size int) {
+	if b.alreadyFired(t) {
+		b.removeTimer(t)
+		return 0
+	}
 	txn, payload := []byte(t.txn), t.payload
 	if t.zstd {
 		payload = unpack(payload, maxUnpacked)

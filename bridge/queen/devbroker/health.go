@@ -36,7 +36,14 @@ func (b *Broker) handleHealth(w http.ResponseWriter, _ *http.Request, _ params) 
 		status, code, database = "unhealthy", http.StatusServiceUnavailable, "disconnected"
 	}
 	var o jsonObject
-	o.str("status", status).str("database", database).str("engine", Engine).str("version", Version)
+	engine, version := b.engine()
+	o.str("status", status)
+	if !b.raft() {
+		o.str("database", database)
+	}
+	if o.str("engine", engine).str("version", version); b.raft() {
+		o.raw("raft", raftHealth())
+	}
 	if err != nil {
 		o.str("error", err.Error())
 	}
@@ -44,7 +51,8 @@ func (b *Broker) handleHealth(w http.ResponseWriter, _ *http.Request, _ params) 
 }
 
 func (b *Broker) handleStatus(w http.ResponseWriter, _ *http.Request, _ params) {
-	answer(w, http.StatusOK, new(jsonObject).str("status", "ok").str("engine", Engine).bytes())
+	engine, _ := b.engine()
+	answer(w, http.StatusOK, new(jsonObject).str("status", "ok").str("engine", engine).bytes())
 }
 
 // gauges is what both metrics routes show.

@@ -19,7 +19,7 @@ type found struct {
 // handleMessage is GET /api/v1/messages/:partition/:txn: the newest message
 // with that id, or its dead letter.
 func (b *Broker) handleMessage(w http.ResponseWriter, _ *http.Request, p params) {
-	if _, ok := parseID(p[0]); !ok {
+	if !b.isPartitionID(p[0]) {
 		failure(w, http.StatusInternalServerError, "resolve failed: db error")
 		return
 	}

@@ -149,6 +149,9 @@ func (b *Broker) handlePop(w http.ResponseWriter, r *http.Request, target popReq
 		refusePop(w, why)
 		return
 	}
+	if b.raft() {
+		raftPop(&req)
+	}
 	req.early, req.remote = faultOf(r).Lease, r.RemoteAddr != ""
 	b.pop(w, r, &req)
 }

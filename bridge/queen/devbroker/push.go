@@ -149,7 +149,7 @@ func (b *Broker) push(p *pushPlan) {
 		g := &p.groups[i]
 		if g.lost {
 			for _, i := range g.items {
-				p.verdicts[i] = verdict{p.ids[i], "buffered"}
+				p.verdicts[i] = verdict{p.ids[i], b.lostWord()}
 			}
 			continue
 		}
@@ -266,6 +266,9 @@ func (b *Broker) handlePush(w http.ResponseWriter, r *http.Request, _ params) {
 	if err != nil {
 		badBody(w, err)
 		return
+	}
+	if b.raft() {
+		raftItems(items)
 	}
 	plan := b.planPush(items)
 	if faultOf(r).Buffered {

@@ -29,6 +29,7 @@ type position struct {
 	retries  int64
 	limit    int64 // retryLimit
 	keepDead bool  // exhausted messages become dead letters
+	above    bool  // acks above a dead letter count (2.x)
 }
 
 // decision is what acks do to a cursor (queen-contract.md §5.2).
@@ -36,9 +37,10 @@ type decision struct {
 	next    uint64
 	release bool
 	retries int64
-	passes  bool   // a lease that conflates is completed
-	dead    bool   // the message at head becomes a dead letter
-	head    uint64 // offset of the signal that decided
+	passes  bool     // a lease that conflates is completed
+	dead    bool     // the message at head becomes a dead letter
+	more    []uint64 // so do these, above it (2.x)
+	head    uint64   // offset of the signal that decided
 }
 
 // settle is the ack rule of 1.x as a pure function: completed acks move the
@@ -66,6 +68,9 @@ func settle(p position, acks []resolved) decision {
 	default: // dlq, or failed with the budget spent
 		d.dead = signal == ackDead || p.keepDead
 		d.next, d.release, d.retries = max(d.next, head+1), true, 0
+		if p.above {
+			d.next, d.more = settleAbove(p, acks, d.next)
+		}
 	}
 	return d
 }
@@ -88,7 +93,8 @@ func headSignal(acks []resolved) (head uint64, signal ackStatus) {
 type ackPlan struct {
 	cursor   *cursor
 	acks     []resolved
-	text     string // of the ack that decided
+	text     string                     // of the ack that decided
+	textOf   func(offset uint64) string // of a nack
 	decision decision
 }
 
@@ -98,8 +104,12 @@ func (b *Broker) planAck(c *cursor, which []int, items []ackItem, now micros) *a
 	o := &c.part.queue.opts
 	plan.decision = settle(position{
 		next: c.position(), leased: c.leased(now), leaseEnd: c.leaseEnd, newest: c.conflated,
-		retries: c.retries, limit: o.RetryLimit, keepDead: o.deadLetters(),
+		retries: c.retries, limit: o.RetryLimit, keepDead: o.deadLetters(), above: b.raft(),
 	}, plan.acks)
+	plan.textOf = func(offset uint64) string {
+		n := slices.IndexFunc(plan.acks, func(a resolved) bool { return a.where == inWindow && a.offset == offset && a.status != ackCompleted })
+		return items[which[n]].text
+	}
 	head, signal := headSignal(plan.acks)
 	for n, a := range plan.acks {
 		if a.where == inWindow && a.offset == head && a.status == signal && signal != ackCompleted {
@@ -143,7 +153,7 @@ func (b *Broker) resolve(c *cursor, which []int, items []ackItem, now micros) []
 
 func (b *Broker) resolveOne(c *cursor, hash, from, to uint64) resolved {
 	ids := &c.part.ids
-	if offset, ok := ids.lowest(hash, from, to); ok && !b.forgotten(c.part, offset) {
+	if offset, ok := ids.lowest(hash, from, to); ok && (b.raft() || !b.forgotten(c.part, offset)) {
 		return resolved{where: inWindow, offset: offset}
 	}
 	if ids.base > from { // leased, and older than the index
@@ -171,6 +181,11 @@ func (b *Broker) carryOut(plan *ackPlan) error {
 	c, d := plan.cursor, plan.decision
 	if d.dead {
 		if err := b.bury(c, d.head, plan.text); err != nil {
+			return err
+		}
+	}
+	for _, offset := range d.more {
+		if err := b.bury(c, offset, plan.textOf(offset)); err != nil {
 			return err
 		}
 	}

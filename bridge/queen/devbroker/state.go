@@ -99,9 +99,10 @@ type cursor struct {
 	retries    int64 // failed acks charged
 	attempts   int64 // deliveries in a row that began at attemptAt
 	attemptAt  uint64
-	local      bool // leased to a client in this process, whose death ends the lease
-	known      bool // popped or seeded: 1.3.0 has a row for it
-	blurred    bool // the leased batch can no longer be acked by position
+	acked      raftAck // what released the last lease, on 2.x
+	local      bool    // leased to a client in this process, whose death ends the lease
+	known      bool    // popped or seeded: 1.3.0 has a row for it
+	blurred    bool    // the leased batch can no longer be acked by position
 	inReady    bool
 	wakeAt     micros // when holds should look at it
 	held       int    // place in holds
@@ -217,7 +218,7 @@ func (b *Broker) ensurePartition(q *queue, name string) *partition {
 		return p
 	}
 	b.st.lastNum++
-	p := &partition{num: b.st.lastNum, queue: q, id: randomID(), name: name, created: b.now()}
+	p := &partition{num: b.st.lastNum, queue: q, id: b.partitionID(b.st.lastNum), name: name, created: b.now()}
 	b.linkPartition(p)
 	b.notePartition(p)
 	return p

@@ -96,7 +96,7 @@ func (b *Broker) handleTrace(w http.ResponseWriter, r *http.Request, _ params) {
 		failure(w, http.StatusBadRequest, "data is required")
 		return
 	}
-	if _, ok := parseID(t.part); !ok {
+	if !b.isPartitionID(t.part) {
 		failure(w, http.StatusInternalServerError, "trace failed: db error")
 		return
 	}
@@ -114,7 +114,7 @@ func (b *Broker) handleTrace(w http.ResponseWriter, r *http.Request, _ params) {
 
 // handleTraces is GET /api/v1/traces/:partition/:txn.
 func (b *Broker) handleTraces(w http.ResponseWriter, _ *http.Request, p params) {
-	if _, ok := parseID(p[0]); !ok {
+	if !b.isPartitionID(p[0]) {
 		failure(w, http.StatusInternalServerError, "traces failed: db error")
 		return
 	}

@@ -65,6 +65,9 @@ type txnPlan struct {
 // planTransaction tests every guard in the order of 1.x, KV, timers, pushes,
 // acks, and changes nothing.
 func (b *Broker) planTransaction(p *txnPlan) *rollback {
+	if b.raft() {
+		return b.planRaft(p)
+	}
 	if err := b.planRiders(p); err != nil {
 		return err
 	}
@@ -94,6 +97,8 @@ func (b *Broker) planPushes(p *pushPlan) *rollback {
 	for i := range p.groups {
 		g := &p.groups[i]
 		switch {
+		case len(g.queue) == 0 && b.raft():
+			return badRequest("queue is required")
 		case len(g.queue) == 0:
 			return refused("ack_rejected", "QTXN resolved %d of %d pushes (empty or unknown queue/partition)",
 				len(p.items)-len(g.items), len(p.items))
@@ -144,7 +149,11 @@ func (b *Broker) planTxnAcks(t *transaction, set ackSet) (*ackPlan, *rollback) {
 	if group == "" {
 		group = queueMode
 	}
-	if _, ok := parseID(set.part); !ok {
+	switch {
+	case b.isPartitionID(set.part):
+	case b.raft():
+		return nil, refused("ack_rejected", raftBadID)
+	default:
 		return nil, refused("db_error", "invalid input syntax for type uuid: %s", quoted(set.part))
 	}
 	if b.st.parts[strings.ToLower(set.part)] == nil {
@@ -159,8 +168,10 @@ func (b *Broker) planTxnAcks(t *transaction, set ackSet) (*ackPlan, *rollback) {
 		return nil, reject(noConsumer)
 	}
 	now := b.now()
-	if lease := fencing(t, set, c); lease != "" && (c.lease != lease || !c.leased(now)) {
-		return nil, reject(badLease)
+	for _, lease := range b.fences(t, set, c) {
+		if lease != "" && (c.lease != lease || !c.leased(now)) {
+			return nil, reject(badLease)
+		}
 	}
 	plan := b.planAck(c, set.items, t.acks, now)
 	for _, a := range plan.acks {
@@ -169,6 +180,18 @@ func (b *Broker) planTxnAcks(t *transaction, set ackSet) (*ackPlan, *rollback) {
 		}
 	}
 	return plan, nil
+}
+
+// fences are the leases that must be held for the acks of one cursor.
+func (b *Broker) fences(t *transaction, set ackSet, c *cursor) []string {
+	if !b.raft() {
+		return []string{fencing(t, set, c)}
+	}
+	leases := make([]string, len(set.items))
+	for n, i := range set.items {
+		leases[n] = raftFence(t, &t.acks[i])
+	}
+	return leases
 }
 
 // fencing is the lease that fences the acks of one cursor on 1.x: the first

@@ -25,8 +25,12 @@ func (b *Broker) handleTransaction(w http.ResponseWriter, r *http.Request, _ par
 		err = b.spend(t)
 	}
 	if err != nil {
-		refuseTransaction(w, call, asRollback(err))
+		b.refuseTransaction(w, call, asRollback(err))
 		return
+	}
+	b.readStatuses(t.acks)
+	if b.raft() {
+		raftItems(t.pushes)
 	}
 	plan := &txnPlan{transaction: t, push: b.planPush(t.pushes)}
 	var back *rollback
@@ -39,7 +43,7 @@ func (b *Broker) handleTransaction(w http.ResponseWriter, r *http.Request, _ par
 	case err != nil:
 		unavailable(w, err)
 	case back != nil:
-		answerRollback(w, call, back)
+		b.answerRollback(w, call, back)
 	default:
 		var o jsonObject
 		o.raw("results", jsonList(plan.results())).flag("success", true)
@@ -49,6 +53,9 @@ func (b *Broker) handleTransaction(w http.ResponseWriter, r *http.Request, _ par
 
 // spend takes the tokens of a bundle's riders.
 func (b *Broker) spend(t *transaction) error {
+	if b.raft() { // riders of a transaction are free (§10)
+		return nil
+	}
 	writes, reads := t.tokens()
 	if allowWrites(b.writes, writes) && allowWrites(b.reads, reads) {
 		return nil
@@ -56,22 +63,22 @@ func (b *Broker) spend(t *transaction) error {
 	return &rollback{status: http.StatusTooManyRequests, reason: "rate_limited", text: ridersRefused}
 }
 
-func refuseTransaction(w http.ResponseWriter, call string, err error) {
+func (b *Broker) refuseTransaction(w http.ResponseWriter, call string, err error) {
 	var back *rollback
 	if errors.As(err, &back) {
-		answerRollback(w, call, back)
+		b.answerRollback(w, call, back)
 	} else {
 		badBody(w, err)
 	}
 }
 
-func answerRollback(w http.ResponseWriter, call string, e *rollback) {
+func (b *Broker) answerRollback(w http.ResponseWriter, call string, e *rollback) {
 	var o jsonObject
 	o.str("error", e.text)
 	if e.lost != nil {
 		o.num("failedIndex", int64(e.lostIndex)).str("kvReason", e.lost.result.reason).flag("ok", false)
 	}
-	o.str("reason", e.reason).raw("results", "[]").flag("success", false).str("transactionId", call)
+	o.str("reason", b.rollbackWord(e.reason)).raw("results", "[]").flag("success", false).str("transactionId", call)
 	if e.lost != nil {
 		value, version := e.lost.result.shownValue()
 		o.raw("value", value).num("version", version)

@@ -8,6 +8,10 @@
 // seen on a real one and is written nowhere else. Cases use queues of their
 // own and run side by side; those that use up a shared limit run alone, last.
 //
+// Cases named Generation2 are about Queen 2.x, as far as its documentation says
+// that it differs; nothing of that was measured. They run, with all cases that
+// hold for both, against the embedded broker in its second generation.
+//
 // TestReal runs the suite against the broker at QUEEN_REAL_URL. It is part of
 // a run only when that is set or when QUEENBRIDGE_REQUIRE_REAL asks for it, and
 // fails when it was asked for and the broker is missing: `make test-real`

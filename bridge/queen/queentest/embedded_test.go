@@ -50,3 +50,14 @@ func TestEmbeddedTimerLateness(t *testing.T) {
 		return queentest.Broker{URL: "http://queen", Transport: embedded(t, "").Transport()}
 	})
 }
+
+func TestEmbeddedGeneration2(t *testing.T) {
+	queentest.Run(t, func(t *testing.T) queentest.Broker {
+		b, err := devbroker.Open(devbroker.Config{Generation: 2, RiderRate: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = b.Close() })
+		return queentest.Broker{URL: "http://queen", Transport: b.Transport(), Generation: 2}
+	})
+}

@@ -130,10 +130,14 @@ func discovery(namespace, task string) func(*queen.PopRequest) {
 	return func(r *queen.PopRequest) { r.Queue, r.Namespace, r.Task = "", namespace, task }
 }
 
-// pop waits for messages, which must come.
+// pop waits for messages, which must come. A discovery of 2.x does not wait
+// (queen-contract.md §4): it is repeated.
 func (k *kit) pop(queue string, change ...func(*queen.PopRequest)) queen.Popped {
 	k.Helper()
 	p := k.tryPop(queue, append(change, waiting(patience))...)
+	if queue == "" && len(p.Messages) == 0 {
+		k.eventually("a discovery finds something", func() bool { p = k.tryPop(queue, change...); return len(p.Messages) > 0 })
+	}
 	if len(p.Messages) == 0 {
 		k.Fatalf("pop of %s: nothing within %v", queue, patience)
 	}

@@ -15,6 +15,9 @@ type Broker struct {
 	URL string
 	// Transport reaches it. Nil: over the network.
 	Transport http.RoundTripper
+	// Generation of Queen whose rules it follows: 1, measured on 1.3.0, or 2,
+	// documented only. Defaults to 1.
+	Generation int
 	// Except names cases that do not hold for it, each with the reason. They
 	// are listed as skipped. A name that is no case fails the run.
 	Except map[string]string
@@ -27,19 +30,26 @@ type testCase struct {
 	run  func(k *kit)
 	// alone marks a case that disturbs others.
 	alone bool
+	// only is the generation it is about, where the two differ. 0: both.
+	only int
 }
 
 func allCases() []testCase {
 	return slices.Concat(healthCases(), errorCases(), pushCases(), payloadCases(), popCases(), wakeCases(), subscriptionCases(),
 		ackCases(), nackCases(), leaseCases(), transactionCases(), rollbackCases(), repeatCases(), timerCases(), fireCases(),
-		zstdCases(), conflationCases(), kvCases(), deadLetterCases(), queueCases(), groupCases(), traceCases(), rateCases())
+		zstdCases(), conflationCases(), kvCases(), deadLetterCases(), queueCases(), groupCases(), traceCases(), rateCases(), generation2Cases())
+}
+
+// casesOf are the cases of a generation.
+func casesOf(generation int) []testCase {
+	return slices.DeleteFunc(allCases(), func(c testCase) bool { return c.only != 0 && c.only != generation })
 }
 
 // Run checks a broker. newBroker is called once; what it starts must live
 // until the test ends.
 func Run(t *testing.T, newBroker func(t *testing.T) Broker) {
 	b := newBroker(t)
-	cases := allCases()
+	cases := casesOf(max(b.Generation, 1))
 	checkExceptions(t, b, cases)
 	s := newSuite(t, b)
 	t.Run("rules", func(t *testing.T) {
