@@ -23,7 +23,7 @@ type Target struct {
 	Paused bool `json:"paused"`
 }
 
-// HTTPTarget is an HTTP endpoint.
+// HTTPTarget is a function that is called over HTTP.
 type HTTPTarget struct {
 	// URL is required: http or https, without user and fragment.
 	URL string `json:"url"`

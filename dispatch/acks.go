@@ -3,71 +3,38 @@ package dispatch
 import (
 	"log/slog"
 	"strings"
-	"sync"
 
 	"github.com/queenbridge/queenbridge/bridge/queen"
 )
 
-// acker sends plain acks, grouped across the partitions of a consumer group:
-// a call starts as soon as none is under way, what arrives meanwhile joins the
-// next, and a second flies only when a full one waits. Plain acks are not rate
-// limited, and each partition is answered on its own.
+// acker sends plain acks, grouped across the partitions of a consumer group.
+// Plain acks are not rate limited, and each partition is answered on its own.
 type acker struct {
-	d *Dispatcher
-
-	mu     sync.Mutex
-	groups map[ackKey]*lane
+	d     *Dispatcher
+	lanes *lanes
 }
-
-// ackKey is what acks must share to go in one call.
-type ackKey struct{ group, node string }
 
 // fullAcks is how many acks make a full call.
 const fullAcks = 256
 
-func newAcker(d *Dispatcher) *acker { return &acker{d: d, groups: make(map[ackKey]*lane)} }
+func newAcker(d *Dispatcher) *acker {
+	a := &acker{d: d}
+	a.lanes = newLanes(d, packAcks, a.send)
+	return a
+}
 
 // submit hands over a settlement without riders; its end is told through done.
 func (a *acker) submit(s *settlement) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	key := ackKey{s.lease.Group, s.lease.Node}
-	l := a.groups[key]
-	if l == nil {
-		l = &lane{}
-		a.groups[key] = l
-	}
-	l.waiting = append(l.waiting, s)
-	a.kick(l)
+	a.lanes.submit(laneKey{node: s.lease.Node, group: s.lease.Group}, s)
 }
 
-// kick starts what may fly; mu is held.
-func (a *acker) kick(l *lane) {
-	for len(l.waiting) > 0 && l.flying < maxFlights {
-		n, acks := 0, 0
-		for n < len(l.waiting) && acks < fullAcks {
-			acks += len(l.waiting[n].entries)
-			n++
-		}
-		if l.flying > 0 && acks < fullAcks {
-			return
-		}
-		unit := l.leave(n)
-		l.flying++
-		a.d.spawn(func() { a.fly(l, unit) })
+func packAcks(waiting []*settlement) (n int, full bool) {
+	acks := 0
+	for n < len(waiting) && acks < fullAcks {
+		acks += len(waiting[n].entries)
+		n++
 	}
-}
-
-func (a *acker) fly(l *lane, unit []*settlement) {
-	landed := sync.OnceFunc(func() {
-		a.mu.Lock()
-		l.flying--
-		a.kick(l)
-		a.mu.Unlock()
-	})
-	defer landed()
-	defer dropOnPanic(a.d.log, unit)
-	a.send(unit, landed)
+	return n, acks >= fullAcks
 }
 
 // send acks until every settlement is answered for good.

@@ -4,69 +4,25 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 
 	"github.com/queenbridge/queenbridge/bridge/queen"
 )
 
-// maxFlights bounds the transactions under way to one node.
-const maxFlights = 4
-
-// bundler commits settlements that carry riders: group commit across
-// partitions and routes, because Queen allows 100 such transactions a second
-// whatever they hold (measured 1.3.0). A transaction starts as soon as none is
-// under way; what arrives meanwhile joins the next; a second flies only when a
-// full one waits.
+// bundler commits settlements that carry riders: group commit, because Queen
+// allows 100 such transactions a second whatever they hold (measured 1.3.0).
 type bundler struct {
-	d *Dispatcher
-
-	mu    sync.Mutex
-	nodes map[string]*lane
+	d     *Dispatcher
+	lanes *lanes
 }
 
-// lane is what waits for one node: acks go to the node that granted the lease.
-type lane struct {
-	waiting []*settlement
-	flying  int
+func newBundler(d *Dispatcher) *bundler {
+	b := &bundler{d: d}
+	b.lanes = newLanes(d, pack, func(unit []*settlement, landed func()) { b.settle(d.settling, unit, landed) })
+	return b
 }
-
-// leave takes the first n out of those that wait.
-func (l *lane) leave(n int) []*settlement {
-	unit := l.waiting[:n:n]
-	if l.waiting = l.waiting[n:]; len(l.waiting) == 0 {
-		l.waiting = nil // lets go of the array, and of what it holds
-	}
-	return unit
-}
-
-func newBundler(d *Dispatcher) *bundler { return &bundler{d: d, nodes: make(map[string]*lane)} }
 
 // submit hands over a settlement; its end is told through done.
-func (b *bundler) submit(s *settlement) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	node := s.lease.Node
-	l := b.nodes[node]
-	if l == nil {
-		l = &lane{}
-		b.nodes[node] = l
-	}
-	l.waiting = append(l.waiting, s)
-	b.kick(l)
-}
-
-// kick starts what may fly; mu is held.
-func (b *bundler) kick(l *lane) {
-	for len(l.waiting) > 0 && l.flying < maxFlights {
-		n, full := pack(l.waiting)
-		if l.flying > 0 && !full {
-			return
-		}
-		unit := l.leave(n)
-		l.flying++
-		b.d.spawn(func() { b.fly(l, unit) })
-	}
-}
+func (b *bundler) submit(s *settlement) { b.lanes.submit(laneKey{node: s.lease.Node}, s) }
 
 // pack is how many of the waiting settlements fit one transaction. full says
 // that more waits than fits. One that fits none is taken alone: a refusal
@@ -90,29 +46,6 @@ func pack(waiting []*settlement) (n int, full bool) {
 		n++
 	}
 	return n, timers == maxTimers || kv == maxKV
-}
-
-func (b *bundler) fly(l *lane, unit []*settlement) {
-	landed := sync.OnceFunc(func() {
-		b.mu.Lock()
-		l.flying--
-		b.kick(l)
-		b.mu.Unlock()
-	})
-	defer landed()
-	defer dropOnPanic(b.d.log, unit)
-	b.settle(b.d.settling, unit, landed)
-}
-
-// dropOnPanic lets go of what a panic left unsettled: it comes again when its
-// lease runs out.
-func dropOnPanic(log *slog.Logger, unit []*settlement) {
-	if p := recover(); p != nil {
-		log.Error("panic while settling", slog.Any(keyError, p), stack())
-		for _, s := range unit {
-			s.tell(result{verdict: refused})
-		}
-	}
 }
 
 // settle commits a unit and tells each settlement its end. stuck is called

@@ -90,10 +90,8 @@ const trickle = 2 * time.Millisecond
 
 // sleepOr waits for d, for wake, or for the end of ctx, which is the error.
 func sleepOr(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-wake:
 		return nil

@@ -131,8 +131,8 @@ func (s *Server) find(q *request) (*endpoint, error) {
 	}
 	path := s.closest(segments)
 	var allowed []string
-	for i := range s.routes {
-		e := &s.routes[i]
+	for i := range s.table {
+		e := &s.table[i]
 		switch {
 		case e.path != path:
 		case e.method == method:
@@ -156,10 +156,10 @@ func (s *Server) find(q *request) (*endpoint, error) {
 // /dead-letters/redrive before /dead-letters/{id}.
 func (s *Server) closest(segments []string) string {
 	best, open := "", len(segments)+1
-	for i := range s.routes {
-		vars, fits := match(strings.Split(s.routes[i].path, "/"), segments)
+	for i := range s.table {
+		vars, fits := match(strings.Split(s.table[i].path, "/"), segments)
 		if fits && len(vars) < open {
-			best, open = s.routes[i].path, len(vars)
+			best, open = s.table[i].path, len(vars)
 		}
 	}
 	return best

@@ -31,7 +31,7 @@ func (s *Server) document() ([]byte, error) {
 		d.resource(kind)
 	}
 	paths := object{}
-	for _, e := range s.routes {
+	for _, e := range s.table {
 		item, _ := paths[e.path].(object)
 		if item == nil {
 			item = object{}

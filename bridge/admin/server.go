@@ -54,7 +54,7 @@ type Server struct {
 	rules   *rules.Store
 	log     *slog.Logger
 	access  *access
-	routes  []endpoint
+	table   []endpoint
 	metrics *metrics
 	openAPI []byte
 }
@@ -79,7 +79,7 @@ func New(c Config) (*Server, error) {
 	if s.access.open() && !isLoopback(c.Settings.Addr) {
 		return nil, ErrNoToken
 	}
-	s.routes = s.endpoints()
+	s.table = s.endpoints()
 	var err error
 	s.openAPI, err = s.document()
 	return s, err

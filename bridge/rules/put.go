@@ -117,10 +117,8 @@ func (s *Store) confirm(ctx context.Context, op queen.KVOp, write string) (versi
 }
 
 func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

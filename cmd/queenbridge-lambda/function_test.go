@@ -120,7 +120,7 @@ func TestWhatComesAfterTheAnswerEndsBeforeIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var logs bytes.Buffer
-		f := testFunction(t, newLogger(&logs, bridge.LogConfig{}), stored)
+		f := testFunction(t, bridge.LogConfig{}.Logger(&logs, false), stored)
 		f.settle = func(ctx context.Context) error {
 			select {
 			case <-time.After(1200 * time.Millisecond):
@@ -152,7 +152,7 @@ func TestWhatComesAfterTheAnswerEndsBeforeIt(t *testing.T) {
 func TestRefusalsOfTheFunctionItself(t *testing.T) {
 	t.Parallel()
 	var logs bytes.Buffer
-	f := testFunction(t, newLogger(&logs, bridge.LogConfig{}), func(context.Context, []queen.Item) ([]queen.PushVerdict, error) {
+	f := testFunction(t, bridge.LogConfig{}.Logger(&logs, false), func(context.Context, []queen.Item) ([]queen.PushVerdict, error) {
 		t.Error("pushed")
 		return nil, nil
 	})

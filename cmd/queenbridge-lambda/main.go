@@ -29,7 +29,7 @@ func main() {
 	ctx := context.Background()
 	f, err := start(ctx, os.Stderr, os.LookupEnv)
 	if err != nil {
-		newLogger(os.Stderr, bridge.LogConfig{}).ErrorContext(ctx, "cannot start", "error", err)
+		bridge.LogConfig{}.Logger(os.Stderr, false).ErrorContext(ctx, "cannot start", "error", err)
 		os.Exit(2)
 	}
 	lambda.StartWithOptions(f, lambda.WithContext(ctx)) // does not return

@@ -36,7 +36,7 @@ func start(ctx context.Context, logs io.Writer, env lookup) (*function, error) {
 		return nil, err
 	}
 	c := loaded.Config
-	log := newLogger(logs, c.Log)
+	log := c.Log.Logger(logs, false) // CloudWatch reads JSON
 	for _, w := range loaded.Warnings {
 		log.WarnContext(ctx, "configuration", "problem", w.String())
 	}
