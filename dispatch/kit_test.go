@@ -261,15 +261,15 @@ func (k *kit) start(change func(*dispatch.Config), routes ...bridge.Route) *proc
 		k.Fatalf("New: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(k.Context()))
-	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx) }()
-	p := &process{Dispatcher: d, reg: reg}
-	p.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := d.Run(ctx); err != nil {
 			k.Errorf("Run: %v", err)
 		}
-	})
+	}()
+	// No sync.Once: the time of a bubble stands still while one waits for a mutex.
+	p := &process{Dispatcher: d, reg: reg, stop: func() { cancel(); <-done }}
 	k.stops = append(k.stops, p.stop)
 	return p
 }
