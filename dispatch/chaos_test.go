@@ -183,10 +183,14 @@ func (w *world) redrive(r bridge.Route) {
 	if err != nil {
 		return
 	}
+	var ids []string // only these: another may be filed meanwhile
 	for _, l := range page.Letters {
 		w.redriven[l.Origin.TransactionID]++
+		ids = append(ids, l.ID)
 	}
-	_, _ = o.Redrive(w.Context(), r.Name, dispatch.Order{})
+	if len(ids) > 0 {
+		_, _ = o.Redrive(w.Context(), r.Name, dispatch.Order{Selection: dispatch.Selection{IDs: ids}})
+	}
 }
 
 // checkPlaces holds the broker against the first invariant: an event is
