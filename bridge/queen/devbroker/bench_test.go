@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/queenbridge/queenbridge/bridge/queen/devbroker"
 )
@@ -176,4 +179,43 @@ func acksOf(dst, body []byte) ([]byte, int) {
 func between(b []byte, mark string) []byte {
 	b = b[bytes.Index(b, []byte(mark))+len(mark):]
 	return b[:bytes.IndexByte(b, '"')]
+}
+
+// BenchmarkPushBesideFolds is how long a push of one item takes while others
+// push so much that the journal is folded again and again.
+func BenchmarkPushBesideFolds(b *testing.B) {
+	a := open(b, devbroker.Config{Dir: b.TempDir()})
+	a.configure("q", obj{"retentionEnabled": true, "retentionSeconds": 1})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		p := newPoster(b, "POST", "/api/v1/push")
+		body, marks := pushBody(100, 64)
+		for n := int64(1e6); ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			number(body, marks, n)
+			p.send(a.broker, body)
+		}
+	})
+	p := newPoster(b, "POST", "/api/v1/push")
+	body, marks := pushBody(1, 1)
+	var took []time.Duration
+	for b.Loop() {
+		number(body, marks, int64(len(took)))
+		start := time.Now()
+		if p.send(a.broker, body) != http.StatusCreated {
+			b.Fatalf("push: %s", p.sink.body)
+		}
+		took = append(took, time.Since(start))
+	}
+	close(stop)
+	wg.Wait()
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1e3, "p50-ms")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1e3, "p99-ms")
+	b.ReportMetric(float64(took[len(took)-1].Microseconds())/1e3, "max-ms")
 }

@@ -15,7 +15,12 @@ type kvRow struct {
 	version  int64
 	modified micros
 	expires  micros // never: forever
+	key      kvKey  // once it is in the state
+	slot     int
 }
+
+func (r *kvRow) dueAt() micros { return r.expires }
+func (r *kvRow) place() *int   { return &r.slot }
 
 func (r *kvRow) stored(key kvKey) kvStored {
 	return kvStored{kvKey: key, value: r.value, version: r.version, modified: r.modified, expires: r.expires}
@@ -100,6 +105,16 @@ func (w *kvWork) commit() {
 // setKV stores a row, or removes it when it is nil.
 func (b *Broker) setKV(key kvKey, row *kvRow) {
 	rows := b.st.kv[key.namespace]
+	if rows != nil {
+		if old, ok := rows.get(key.key); ok {
+			b.st.expiring.remove(old)
+		}
+	}
+	if row != nil {
+		if row.key = key; row.expires < never {
+			b.st.expiring.put(row)
+		}
+	}
 	switch {
 	case row != nil && rows == nil:
 		rows = &ordered[*kvRow]{}
@@ -301,22 +316,12 @@ func (w *kvWork) put(key kvKey, value []byte, expires micros) *kvRow {
 // they are treated as gone.
 func (b *Broker) expireKV() {
 	now := b.now()
-	left := expireRound
-	for ns, rows := range b.st.kv {
-		var over []string
-		for key, row := range rows.from("") {
-			if row.expires <= now {
-				if over = append(over, key); len(over) >= left {
-					break
-				}
-			}
-		}
-		for _, key := range over {
-			b.setKV(kvKey{ns, key}, nil)
-		}
-		if left -= len(over); left <= 0 {
+	for range expireRound {
+		row, ok := b.st.expiring.first()
+		if !ok || row.expires > now {
 			return
 		}
+		b.setKV(row.key, nil)
 	}
 }
 

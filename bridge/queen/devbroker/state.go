@@ -27,6 +27,8 @@ type state struct {
 
 	holds   agenda[*cursor] // leases that end, holdbacks that pass
 	pending agenda[*timer]  // timers by due time
+	// expiring is the KV rows that do not stay forever.
+	expiring agenda[*kvRow]
 
 	discovery map[scope]*list.List  // parked discovery pops
 	absent    map[string]*list.List // parked pinned pops of a queue there is not

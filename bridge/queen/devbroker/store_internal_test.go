@@ -303,3 +303,21 @@ func TestDamagedBytesAreNotDelivered(t *testing.T) {
 		t.Errorf("pop = %d %.100s, want no damaged message", w.Code, w.Body)
 	}
 }
+
+// Closing folds nothing: it would keep whoever restarts waiting.
+func TestCloseDoesNotFold(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t, 9)
+	for range 30 {
+		if err := s.bulk(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.close()
+	if n := s.room(); n > 0 {
+		t.Errorf("closing wrote %d bytes of messages", n)
+	}
+	s.open()
+	defer s.close()
+	s.check("a start")
+}
