@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,12 +116,14 @@ func (s *status) recovered(feed string) (before trouble) {
 	return before
 }
 
-// worst is the oldest trouble of the feeds, and the blockade.
+// worst is the trouble of the feeds that an operator should hear of, and the
+// blockade: what Queen says of one queue before that it is away, then the
+// oldest.
 func (s *status) worst() (blocked, feed trouble) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, t := range s.feeds {
-		if feed.err == nil || t.since.Before(feed.since) {
+	for _, name := range slices.Sorted(maps.Keys(s.feeds)) {
+		if t := s.feeds[name]; feed.err == nil || feed.outage && !t.outage || feed.outage == t.outage && t.since.Before(feed.since) {
 			feed = t
 		}
 	}
