@@ -33,8 +33,18 @@ expect() { # what, status, answer
 	echo "smoke: $1: $3"
 }
 
+# A bridge that has just started connects to Queen first.
+await() { # URL
+	tries=30
+	while [ $tries -gt 0 ] && [ "$(status "$1")" != 200 ]; do
+		tries=$((tries - 1))
+		sleep 1
+	done
+}
+
 if [ -n "$admin" ]; then
 	expect "/livez" 200 "$(status "${admin%/}/livez")"
+	await "${admin%/}/readyz"
 	expect "/readyz" 200 "$(status "${admin%/}/readyz")"
 fi
 expect "a signed webhook" 200 "$(post "$mac")"
