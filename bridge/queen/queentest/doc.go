@@ -5,7 +5,7 @@
 //
 // Each case cites the rule it checks (queen-contract.md, by section). Where
 // the generations of Queen differ, 1.3.0 decides; "measured" marks what was
-// seen on a real one and is written nowhere else. Cases use queues of their
+// seen on a real one; testdata/measured.txt lists all of that with its cases. Cases use queues of their
 // own and run side by side; those that use up a shared limit run alone, last.
 //
 // Cases named Generation2 are about Queen 2.x, as far as its documentation says

@@ -24,7 +24,17 @@ func RunOld(t *testing.T, newBroker func(t *testing.T) OldBroker) {
 	b := newBroker(t)
 	s := newSuite(t, b.Broker)
 	rule := "queen-contract.md §5.2 (measured)"
-	cases := map[string]func(*kit, OldBroker){
+	for name, run := range oldCases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.run(t, testCase{name: name, rule: rule, run: func(k *kit) { run(k, b) }})
+		})
+	}
+}
+
+// oldCases are the cases of RunOld.
+func oldCases() map[string]func(*kit, OldBroker) {
+	return map[string]func(*kit, OldBroker){
 		"PartialAcksAreUnresolvable":    oldPartial,
 		"NacksAreUnresolvable":          oldNacks,
 		"TransactionIsRefusedAsUnknown": oldTransaction,
@@ -36,12 +46,6 @@ func RunOld(t *testing.T, newBroker func(t *testing.T) OldBroker) {
 		"CompletedRetentionKeepsTheIds": oldKept,
 		"ForgottenMessageIsStillPopped": oldPopped,
 		"RidersFirstThenThePlainAck":    oldRiders,
-	}
-	for name, run := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s.run(t, testCase{name: name, rule: rule, run: func(k *kit) { run(k, b) }})
-		})
 	}
 }
 

@@ -37,7 +37,7 @@ type testCase struct {
 func allCases() []testCase {
 	return slices.Concat(healthCases(), errorCases(), pushCases(), payloadCases(), popCases(), wakeCases(), subscriptionCases(),
 		ackCases(), nackCases(), leaseCases(), transactionCases(), rollbackCases(), repeatCases(), timerCases(), fireCases(),
-		zstdCases(), conflationCases(), kvCases(), deadLetterCases(), queueCases(), groupCases(), traceCases(), rateCases(), generation2Cases())
+		zstdCases(), conflationCases(), kvCases(), deadLetterCases(), queueCases(), groupCases(), traceCases(), rateCases(), detailCases(), generation2Cases())
 }
 
 // casesOf are the cases of a generation.

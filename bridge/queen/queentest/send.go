@@ -67,6 +67,17 @@ func (k *kit) send(method, path string, body any) reply {
 
 func (k *kit) sendBy(transport http.RoundTripper, method, path string, body any) reply {
 	k.Helper()
+	return k.sendHeader(transport, method, path, body, nil)
+}
+
+// sendWith is send with a header.
+func (k *kit) sendWith(method, path, body, name, value string) reply {
+	k.Helper()
+	return k.sendHeader(k.http, method, path, body, http.Header{name: {value}})
+}
+
+func (k *kit) sendHeader(transport http.RoundTripper, method, path string, body any, header http.Header) reply {
+	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), 40*time.Second)
 	defer cancel()
 	var in io.Reader
@@ -81,6 +92,9 @@ func (k *kit) sendBy(transport http.RoundTripper, method, path string, body any)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, k.broker.URL+path, in)
 	k.must(err)
+	for name, values := range header {
+		req.Header[name] = values
+	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
