@@ -17,6 +17,8 @@ LINT_VERSION := v2.15.0
 LINT    := $(CACHE)/golangci-lint-$(LINT_VERSION)-$(GOTOOLCHAIN)
 HELM_VERSION := v3.22.0
 HELM    := $(CACHE)/helm-$(HELM_VERSION)-$(GOTOOLCHAIN)
+GORELEASER_VERSION := v2.15.1
+GORELEASER := $(CACHE)/goreleaser-$(GORELEASER_VERSION)-$(GOTOOLCHAIN)
 PROMTOOL := $(CACHE)/promtool-$(shell . /etc/os-release 2>/dev/null; echo $$VERSION_CODENAME)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
@@ -112,6 +114,15 @@ $(HELM):
 	GOBIN=$(CACHE)/bin go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
 	mv $(CACHE)/bin/helm $(HELM)
 
+# The first run builds goreleaser (two minutes) and compiles for six platforms.
+release-dry: $(GORELEASER) ## make both releases, of the bridge and the provider, without publishing (needs gpg)
+	.ci/release-dry $(GORELEASER)
+
+$(GORELEASER):
+	@mkdir -p $(CACHE)
+	GOBIN=$(CACHE)/bin go install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+	mv $(CACHE)/bin/goreleaser $(GORELEASER)
+
 BENCH      ?= .
 BENCHCOUNT ?= 1
 bench: ## run the benchmarks, each beside its bare baseline (BENCH=regexp BENCHCOUNT=n, for benchstat)
@@ -144,4 +155,4 @@ ci: lint verify test examples deploy-test test-api test-real ## what CI runs
 	$(MAKE) fuzz FUZZTIME=5s FUZZLONG=60s
 
 clean: ## remove what was built here
-	rm -rf bin
+	rm -rf bin dist
