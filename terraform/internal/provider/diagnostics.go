@@ -84,8 +84,8 @@ func (m *managed) warn(diags *diag.Diagnostics, config tftypes.Value, meta admin
 // attributePath is where a problem of the API stands in a configuration, as far
 // as it leads. Of a secret it is the argument that config has it in.
 func (m *managed) attributePath(problem string, config tftypes.Value) path.Path {
-	if strings.Contains(problem, "/") && !strings.HasPrefix(problem, "http.headers") {
-		return path.Empty() // of another resource
+	if ofAnother(problem) {
+		return path.Empty()
 	}
 	for _, secret := range m.secrets {
 		if _, within := bridge.Within(problem, secret); within && isSet(config, secret+writeOnly) {
@@ -93,6 +93,13 @@ func (m *managed) attributePath(problem string, config tftypes.Value) path.Path 
 		}
 	}
 	return descend(path.Empty(), m.fields, problem)
+}
+
+// ofAnother says that a problem is another resource's, which would no longer be
+// right: routes/pushes-to-ci.target.
+func ofAnother(problem string) bool {
+	kind, _, found := strings.Cut(problem, "/")
+	return found && bridge.Kind(kind).Valid()
 }
 
 func descend(at path.Path, fields []shape.Field, rest string) path.Path {

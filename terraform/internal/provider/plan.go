@@ -103,10 +103,7 @@ func (m *managed) ask(ctx context.Context, req resource.ModifyPlanRequest) error
 // are made: a target that is not there yet, a group that another route still
 // has, another resource that would no longer be right.
 func (m *managed) depends(p adminapi.Problem) bool {
-	if other, _, found := strings.Cut(p.Path, "/"); found && bridge.Kind(other).Valid() {
-		return true
-	}
-	return m.kind == bridge.KindRoute && (p.Path == "target" || p.Path == "group")
+	return ofAnother(p.Path) || m.kind == bridge.KindRoute && (p.Path == "target" || p.Path == "group")
 }
 
 // ValidateConfig refuses what no bridge takes: fields that exclude each other.

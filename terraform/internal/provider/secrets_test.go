@@ -96,6 +96,29 @@ func TestStateOfWriteOnlySecretsHoldsNone(t *testing.T) {
 	}
 }
 
+// TestImportOfWriteOnlySecrets: what was there cannot be compared, so it is
+// written once.
+func TestImportOfWriteOnlySecrets(t *testing.T) {
+	t.Parallel()
+	p := start(t, "")
+	name := unique("imported")
+	const secret = "a-secret-before-the-import"
+	hcl := fmt.Sprintf(writeOnlyHCL, name, 1)
+	newWorkspace(t, p.admin).write(hcl).do("apply", "-auto-approve", "-var", "secret="+secret)
+	before := p.document(bridge.KindTarget, name)
+	w := newWorkspace(t, p.admin).write(hcl)
+	for _, address := range []string{"queenbridge_source.s", "queenbridge_target.t"} {
+		w.do("import", "-var", "secret="+secret, address, name)
+	}
+	w.says(w.do("apply", "-auto-approve", "-var", "secret="+secret), "0 added, 2 changed, 0 destroyed")
+	if out, code := w.terraform("plan", "-detailed-exitcode", "-var", "secret="+secret); code != 0 {
+		t.Errorf("plan = %d\n%s", code, out)
+	}
+	if after := p.document(bridge.KindTarget, name); after != before || strings.Contains(w.state(), secret) {
+		t.Errorf("target = %s, want %s and no secret in the state", after, before)
+	}
+}
+
 func TestSecretsChangedElsewhereAreDrift(t *testing.T) {
 	t.Parallel()
 	p := start(t, "")

@@ -27,7 +27,7 @@ var descriptions = map[string]string{
 	"Breaker.Failures":          "`failures` in a row that open it. Defaults to 10.",
 	"Breaker.MaxOpen":           "`max_open` bounds the doubling. Defaults to 5 minutes.",
 	"Breaker.Open":              "`open` is the first open time. Defaults to 10 seconds.",
-	"HTTPTarget":                "An HTTP endpoint.",
+	"HTTPTarget":                "A function that is called over HTTP.",
 	"HTTPTarget.Headers":        "`headers` are added to every call.",
 	"HTTPTarget.Method":         "`method` defaults to POST.",
 	"HTTPTarget.Timeout":        "`timeout` bounds one attempt, connection and answer included. Defaults to 30 seconds.",
