@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,18 +21,20 @@ import (
 	"github.com/queenbridge/queenbridge/dispatch/httptarget"
 )
 
-const benchConcurrency = 50
-
 // benchBody is a webhook of 1 KiB.
 var benchBody = []byte(`{"action":"opened","text":"` + strings.Repeat("x", 1000) + `"}`)
 
-// BenchmarkDeliver is deliveries per second from a full queue on the in-memory
-// embedded broker, beside a bare net/http client loop of the same concurrency
-// against the same function.
+// BenchmarkDeliver is deliveries per second, CPU time and allocations from a
+// full queue on the in-memory embedded broker, beside a bare net/http client
+// loop of the same concurrency against the same function. Broker, function and
+// dispatcher share the process. With ordering partition at most 64 calls run
+// at once, one in each partition.
 func BenchmarkDeliver(b *testing.B) {
-	b.Run("bare", benchBare)
-	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
-		b.Run(string(ordering), func(b *testing.B) { benchDeliver(b, ordering) })
+	for _, concurrency := range []int{1, 64, 512} {
+		b.Run(fmt.Sprintf("bare/concurrency=%d", concurrency), func(b *testing.B) { benchBare(b, concurrency) })
+		for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
+			b.Run(fmt.Sprintf("%s/concurrency=%d", ordering, concurrency), func(b *testing.B) { benchDeliver(b, ordering, concurrency) })
+		}
 	}
 }
 
@@ -51,15 +54,16 @@ func benchFunction(b *testing.B) (url string, done <-chan struct{}) {
 	return server.URL, all
 }
 
-func benchBare(b *testing.B) {
+func benchBare(b *testing.B, concurrency int) {
 	url, done := benchFunction(b)
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: benchConcurrency}}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: concurrency}}
 	defer client.CloseIdleConnections()
 	var next atomic.Int64
 	b.ReportAllocs()
 	b.ResetTimer()
+	used := cpuTime(b)
 	var wg sync.WaitGroup
-	for range benchConcurrency {
+	for range concurrency {
 		wg.Go(func() {
 			for next.Add(1) <= int64(b.N) {
 				resp, err := client.Post(url, "application/json", bytes.NewReader(benchBody))
@@ -74,10 +78,28 @@ func benchBare(b *testing.B) {
 	}
 	wg.Wait()
 	<-done
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+	reportCalls(b, used)
 }
 
-func benchDeliver(b *testing.B, ordering bridge.Ordering) {
+// reportCalls reports what the calls of a benchmark took, which began with so
+// much CPU time used.
+func reportCalls(b *testing.B, used time.Duration) {
+	b.Helper()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+	b.ReportMetric(float64((cpuTime(b)-used).Microseconds())/float64(b.N), "cpu-µs/op")
+}
+
+// cpuTime is what this process has used of the CPUs.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func benchDeliver(b *testing.B, ordering bridge.Ordering, concurrency int) {
 	url, done := benchFunction(b)
 	broker, err := devbroker.Open(devbroker.Config{})
 	if err != nil {
@@ -92,9 +114,9 @@ func benchDeliver(b *testing.B, ordering bridge.Ordering) {
 	r := testRoute("r", "q")
 	r.Ordering = ordering
 	target := testTarget("fn")
-	target.HTTP.URL, target.Concurrency = url, benchConcurrency
+	target.HTTP.URL, target.Concurrency = url, concurrency
 	d, err := dispatch.New(dispatch.Config{
-		Routes: []bridge.Route{r}, Targets: []bridge.Target{target}, Queen: client,
+		Routes: []bridge.Route{r}, Targets: []bridge.Target{target}, Queen: client, Settings: bridge.DispatchConfig{MaxInFlight: concurrency},
 		NewSender: func(t bridge.Target) (dispatch.Sender, error) { return httptarget.New(t, httptarget.Options{}) },
 	})
 	if err != nil {
@@ -103,11 +125,12 @@ func benchDeliver(b *testing.B, ordering bridge.Ordering) {
 	ctx, stop := context.WithCancel(b.Context())
 	b.ReportAllocs()
 	b.ResetTimer()
+	used := cpuTime(b)
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	<-done
 	b.StopTimer()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+	reportCalls(b, used)
 	stop()
 	<-ended
 	if n, err := client.Depth(context.WithoutCancel(ctx), "q", "r"); err != nil || n != 0 {
@@ -118,8 +141,14 @@ func benchDeliver(b *testing.B, ordering bridge.Ordering) {
 // fill pushes n events of ours, over 64 partitions of a queue.
 func fill(b *testing.B, client *queen.Client, queueName string, n int) {
 	b.Helper()
-	for n > 0 {
-		items := make([]queen.Item, min(n, 500))
+	fillOver(b, client, queueName, 0, n, 64)
+}
+
+// fillOver pushes the events with the numbers from up to n.
+func fillOver(b *testing.B, client *queen.Client, queueName string, from, n, partitions int) {
+	b.Helper()
+	for n > from {
+		items := make([]queen.Item, min(n-from, 500))
 		for i := range items {
 			e := bridge.Event{
 				ID: fmt.Sprint("github:", n-i), Source: "github", Type: "push", Received: time.Now(), Class: bridge.ClassVerified,
@@ -130,7 +159,7 @@ func fill(b *testing.B, client *queen.Client, queueName string, n int) {
 					{Name: "x-hub-signature-256", Value: "sha256=" + strings.Repeat("a", 64)},
 				},
 			}
-			items[i] = queen.Item{Queue: queueName, Partition: fmt.Sprint("p", i%64), TransactionID: e.ID, Payload: e.AppendPayload(nil)}
+			items[i] = queen.Item{Queue: queueName, Partition: fmt.Sprint("p", (n-i)%partitions), TransactionID: e.ID, Payload: e.AppendPayload(nil)}
 		}
 		if _, err := client.Push(b.Context(), items); err != nil {
 			b.Fatal(err)
