@@ -141,7 +141,7 @@ queen-real-clean: ## stop that Queen and remove what it left
 # The end-to-end tests run twice: as they are, and with a part of all requests
 # to the broker disturbed (delays, resets, lost answers, refusals, garbage), but
 # for those that bring such faults themselves.
-FAULTY := Fault|Garbled|DatabaseAway|KilledBroker|NotBelieved|OneNodeOfTwo|ReadySoon|FailingRenewals|NeverAnswered|RefusedByRate
+FAULTY := Fault|Garbled|DatabaseAway|KilledBroker|NotBelieved|OneNodeOfTwo|ReadySoon|FailingRenewals|NeverAnswered|RefusedByRate|Degraded|PausePropagates|PausedTimers
 test-real: ## run the conformance, Python client and end-to-end tests against a real Queen 1.3.0 (needs cargo and python3)
 	$(REAL) build
 	QUEENBRIDGE_REQUIRE_REAL=1 $(REAL) run sh -ec '\
