@@ -114,6 +114,7 @@ type Dispatcher struct {
 
 	mu      sync.Mutex
 	open    bool // Run was called, and what is paused is known: routes may begin
+	made    bool // New has ended: what is added from now on is set up by us
 	order   []string
 	slots   map[string]*slot // by route
 	targets map[string]*target
@@ -153,7 +154,11 @@ func New(cfg Config) (*Dispatcher, error) {
 	d.paused.kv, d.paused.all = NewPauses(cfg.Queen), map[pauseKey]pauseEntry{}
 	d.bundler, d.acker, d.counts = newBundler(d), newAcker(d), &counts{d: d}
 	d.recent = newRecent(time.Now())
-	return d, d.Update(cfg.Routes, cfg.Targets)
+	if err := d.Update(cfg.Routes, cfg.Targets); err != nil {
+		return d, err
+	}
+	d.made = true
+	return d, nil
 }
 
 // Run dispatches until ctx ends and all it started has stopped: it stops

@@ -39,7 +39,7 @@ type route struct {
 	work   load // every goroutine of the route, detached calls among them
 
 	// Guarded by the dispatcher's mu.
-	fresh         bool // no route had its name while the dispatcher ran
+	fresh         bool // no route had its name since the dispatcher was made
 	begun, ending bool
 	life          context.Context // ends when the route does
 	end           context.CancelCauseFunc

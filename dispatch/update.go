@@ -139,7 +139,7 @@ func (u *update) apply() {
 		r.encoder = format.New(r.cfg, r.target.config())
 		r.m = d.m.of(name, r.cfg.Target)
 		if d.slots[name] == nil {
-			r.fresh = d.open
+			r.fresh = d.made
 			d.slots[name] = &slot{name: name}
 		}
 	}

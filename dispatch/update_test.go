@@ -289,6 +289,39 @@ func TestAddedRouteBeginsOnceItIsSetUp(t *testing.T) {
 	})
 }
 
+// A route that is added before the dispatcher runs is set up, too: whoever made
+// the dispatcher knew only the routes it was made with.
+func TestRouteAddedBeforeRunIsSetUp(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r, more := testRoute("r", "q"), testRoute("more", "q")
+		var setUp []string
+		targets := []bridge.Target{testTarget("fn")}
+		d, err := dispatch.New(dispatch.Config{
+			Routes: []bridge.Route{r}, Targets: targets, Queen: k.client,
+			NewSender: func(t bridge.Target) (dispatch.Sender, error) { return sender{k.fn, t.Name}, nil },
+			Setup: func(_ context.Context, r bridge.Route) error {
+				setUp = append(setUp, r.Name)
+				return nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Update([]bridge.Route{r, more}, targets); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.WithoutCancel(k.Context()))
+		done := make(chan error, 1)
+		go func() { done <- d.Run(ctx) }()
+		k.wait(time.Minute)
+		stop()
+		if err := <-done; err != nil || len(setUp) != 1 || setUp[0] != "more" {
+			t.Errorf("Run = %v, set up %v, want more", err, setUp)
+		}
+	})
+}
+
 // Nothing begins after a stop, also where slots are free.
 func TestStopEndsAnOrderedBatchBetweenTwoCalls(t *testing.T) {
 	t.Parallel()
