@@ -19,7 +19,7 @@ func main() {
 	debug := flag.Bool("debug", false, "wait for a debugger")
 	flag.Parse()
 	err := providerserver.Serve(context.Background(), provider.New(version), providerserver.ServeOpts{
-		Address: "registry.terraform.io/queenbridge/queenbridge", Debug: *debug,
+		Address: provider.Address, Debug: *debug,
 	})
 	if err != nil {
 		log.Fatal(err)

