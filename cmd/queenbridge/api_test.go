@@ -173,16 +173,21 @@ func TestUnknownSourceIsNotGoneWhileRulesAreUnknown(t *testing.T) {
 	}
 }
 
+// failingUntil answers with a failure until all is well.
+func failingUntil(well *atomic.Bool, status int) func(context.Context, call) int {
+	return func(context.Context, call) int {
+		if well.Load() {
+			return http.StatusOK
+		}
+		return status
+	}
+}
+
 func TestDeadLettersAreRedrivenOverTheAPI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var well atomic.Bool
-	f := newTarget(t, func(context.Context, call) int {
-		if well.Load() {
-			return http.StatusOK
-		}
-		return http.StatusBadRequest
-	})
+	f := newTarget(t, failingUntil(&well, http.StatusBadRequest))
 	p := w.startAPI(w.embedded(), "")
 	p.putPath("fragile", f.URL)
 	if status := p.webhook("fragile", "one"); status != http.StatusOK {
@@ -220,12 +225,7 @@ func TestRetriesNowReachABrokenTarget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var well atomic.Bool
-	f := newTarget(t, func(context.Context, call) int {
-		if well.Load() {
-			return http.StatusOK
-		}
-		return http.StatusUnauthorized
-	})
+	f := newTarget(t, failingUntil(&well, http.StatusUnauthorized))
 	p := w.startAPI(w.embedded(), "")
 	p.putPath("down", f.URL)
 	for _, id := range []string{"one", "two"} { // each held for longer than the test lasts
@@ -251,12 +251,7 @@ func TestPauseTestFireAndRetriesOverTheAPI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var well atomic.Bool
-	f := newTarget(t, func(context.Context, call) int {
-		if well.Load() {
-			return http.StatusOK
-		}
-		return http.StatusInternalServerError
-	})
+	f := newTarget(t, failingUntil(&well, http.StatusInternalServerError))
 	p := w.startAPI(w.embedded(), "")
 	p.putPath("held", f.URL)
 	if status := p.webhook("held", "one"); status != http.StatusOK {

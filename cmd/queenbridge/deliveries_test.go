@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -16,12 +15,7 @@ func TestDeliveriesSayWhyAWebhookWasNotDeliveredAndThatItWas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var well atomic.Bool
-	f := newTarget(t, func(context.Context, call) int {
-		if well.Load() {
-			return http.StatusOK
-		}
-		return http.StatusInternalServerError
-	})
+	f := newTarget(t, failingUntil(&well, http.StatusInternalServerError))
 	p := w.startAPI(w.embedded(), "")
 	p.putPath("fragile", f.URL)
 	follower := launch(t, []string{"QUEENBRIDGE_ENDPOINT=" + p.admin, "QUEENBRIDGE_TOKEN=" + apiToken}, "deliveries", "--route", "fragile", "--follow")
