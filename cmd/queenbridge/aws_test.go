@@ -44,7 +44,7 @@ func TestSecretsOfAWSAreReadAgainOnSIGHUP(t *testing.T) {
 			held.Store(&first)
 			w := newWorld(t)
 			p := w.start(fmt.Sprintf("sources:\n  - {name: %s, scheme: github, secrets: [%q]}\n", w.name("main"), reference), secretStores(t, &held)...)
-			if status := p.githubAs(first, w.path(), "1"); status != http.StatusOK {
+			if status := p.resent(first, w.path(), "1"); status != http.StatusOK {
 				t.Errorf("with the secret: %d", status)
 			}
 			held.Store(&second)
@@ -52,10 +52,10 @@ func TestSecretsOfAWSAreReadAgainOnSIGHUP(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.logged("sources reloaded", w.name("main"))
-			if status := p.githubAs(second, w.path(), "2"); status != http.StatusOK {
+			if status := p.resent(second, w.path(), "2"); status != http.StatusOK {
 				t.Errorf("with the secret as it is now: %d", status)
 			}
-			if status := p.githubAs(first, w.path(), "3"); status != http.StatusUnauthorized {
+			if status := p.resent(first, w.path(), "3"); status != http.StatusUnauthorized {
 				t.Errorf("with the secret as it was: %d", status)
 			}
 			if log := p.log(); strings.Contains(log, first) || strings.Contains(log, second) {

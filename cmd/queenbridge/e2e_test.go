@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -46,8 +45,19 @@ routes:
 func (w *world) path() string { return "/in/" + w.name("main") }
 
 func (p *process) github(path, id, body string) (int, http.Header, string) {
-	return p.post(webhook{scheme: "github", secret: hexSecret, path: path, body: []byte(body),
-		header: http.Header{"X-Github-Delivery": {id}, "X-Github-Event": {"push"}}})
+	p.t.Helper()
+	return p.post(fromGitHub(path, id, body))
+}
+
+// storedAs is stored for an event of GitHub.
+func (p *process) storedAs(path, id, body string) (header http.Header, answer string) {
+	p.t.Helper()
+	return p.stored(fromGitHub(path, id, body))
+}
+
+func fromGitHub(path, id, body string) webhook {
+	return webhook{scheme: "github", secret: hexSecret, path: path, body: []byte(body),
+		header: http.Header{"X-Github-Delivery": {id}, "X-Github-Event": {"push"}}}
 }
 
 func TestProvidersArriveByteExact(t *testing.T) {
@@ -62,12 +72,12 @@ func TestProvidersArriveByteExact(t *testing.T) {
 			w, f := newWorld(t), newTarget(t, always(200))
 			p := w.start(w.route(scheme, secret, f.URL, ""))
 			for name, body := range nasty {
-				status, _, answer := p.post(webhook{scheme: scheme, secret: secret, path: w.path(), query: "a=1&b=%C3%A9+x", body: []byte(body), header: http.Header{
+				_, answer := p.stored(webhook{scheme: scheme, secret: secret, path: w.path(), query: "a=1&b=%C3%A9+x", body: []byte(body), header: http.Header{
 					"X-Custom": {"one", "two"}, "X-Latin": {"caf\xe9"}, "Content-Type": {"application/x-odd; v=1"},
 					"Authorization": {"Bearer credential"}, "Cookie": {"c=1"}, "X-Github-Encoded-Secret": {"oops"},
 				}})
-				if status != 200 || answer != "" {
-					t.Fatalf("%s: answered %d %q, want 200 and nothing", name, status, answer)
+				if answer != "" {
+					t.Fatalf("%s: answered %q, want nothing", name, answer)
 				}
 				checkCall(t, name, f.next(), body)
 			}
@@ -98,23 +108,24 @@ func TestDuplicateIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	w, f := newWorld(t), newTarget(t, always(200))
 	p := w.start(w.route("github", hexSecret, f.URL, ""))
-	first, firstHeader, firstBody := p.github(w.path(), "one", `{"n":1}`)
-	again, againHeader, againBody := p.github(w.path(), "one", `{"n":1}`)
-	if first != 200 || again != 200 || firstBody != againBody {
-		t.Errorf("answers differ: %d %q, then %d %q", first, firstBody, again, againBody)
+	firstHeader, firstBody := p.storedAs(w.path(), "one", `{"n":1}`)
+	again, againHeader, againBody := p.github(w.path(), "one", `{"n":1}`) // known to the bridge
+	if again != 200 || firstBody != againBody {
+		t.Errorf("answers differ: 200 %q, then %d %q", firstBody, again, againBody)
 	}
 	// A push whose answer was lost is sent again, and the broker then knows it.
-	lost := os.Getenv(throughFaults) != ""
-	if firstHeader.Get("Queen-Duplicate") != "" && !lost || againHeader.Get("Queen-Duplicate") != "1" {
+	if firstHeader.Get("Queen-Duplicate") != "" && !faulty() || againHeader.Get("Queen-Duplicate") != "1" {
 		t.Errorf("Queen-Duplicate: %q, then %q, want none, then 1", firstHeader.Get("Queen-Duplicate"), againHeader.Get("Queen-Duplicate"))
+	}
+	if c := f.next(); string(c.body) != `{"n":1}` {
+		t.Errorf("the first call has body %s, want that of the first event", c.body)
 	}
 	p.stop() // the bridge forgets, Queen does not
 	p = w.start(w.route("github", hexSecret, f.URL, ""))
-	if _, header, _ := p.github(w.path(), "one", `{"n":1}`); header.Get("Queen-Duplicate") != "1" {
+	if header, _ := p.storedAs(w.path(), "one", `{"n":1}`); header.Get("Queen-Duplicate") != "1" {
 		t.Error("after a restart the duplicate is not recognised")
 	}
-	p.github(w.path(), "two", `{"n":2}`)
-	f.next()
+	p.storedAs(w.path(), "two", `{"n":2}`)
 	if c := f.next(); string(c.body) != `{"n":2}` {
 		t.Errorf("the second call has body %s, want that of the second event", c.body)
 	}
@@ -130,11 +141,11 @@ func TestRetriesKeepOneID(t *testing.T) {
 		return 503
 	})
 	p := w.start(w.route("github", hexSecret, f.URL, "    retry: {backoff: [1s, 2s], jitter: none}\n"))
-	p.github(w.path(), "r", `{"n":1}`)
+	p.storedAs(w.path(), "r", `{"n":1}`)
 	calls := []call{f.next(), f.next(), f.next()}
-	late := 500 * time.Millisecond
-	if realQueen() != "" {
-		late = 2500 * time.Millisecond // 1.3.0 fires late; the bridge's cure bounds it
+	late := 5 * time.Second // 1.3.0 would fire up to 28 s late; the bridge's cure bounds it
+	if faulty() {
+		late = patient // what settles or pops a retry may need several tries
 	}
 	for i, due := range []time.Duration{0, time.Second, 2 * time.Second} {
 		if calls[i].id != calls[0].id || calls[i].attempt != fmt.Sprint(i+1) {
@@ -157,7 +168,7 @@ func TestBadRequestIsADeadLetterAtOnce(t *testing.T) {
 	t.Parallel()
 	w, f := newWorld(t), newTarget(t, always(400))
 	p := w.start(w.route("github", hexSecret, f.URL, ""))
-	p.github(w.path(), "dead", `{"n":1}`)
+	p.storedAs(w.path(), "dead", `{"n":1}`)
 	eventually(t, "a dead letter", func() (bool, string) {
 		return len(p.deadLetters(w.name("main"))) == 1, ""
 	})
@@ -204,7 +215,7 @@ routes:
 `, w.name("main"), hexSecret, steady.URL, shaky.URL, w.id))
 	const events = 20
 	for i := range events {
-		p.github(w.path(), fmt.Sprint(i), fmt.Sprintf(`{"n":%d}`, i))
+		p.storedAs(w.path(), fmt.Sprint(i), fmt.Sprintf(`{"n":%d}`, i))
 	}
 	for range events {
 		steady.next()
@@ -234,9 +245,7 @@ func TestUnknownSourceIsTheSame404AsAnyPath(t *testing.T) {
 			t.Errorf("%s is answered %d %q, want %d %q", path, status, body, want, wantBody)
 		}
 	}
-	if status, _, _ := p.github(w.path()+"/", "1", "{}"); status != 200 {
-		t.Errorf("the path with a slash is answered %d, want 200", status)
-	}
+	p.storedAs(w.path()+"/", "1", "{}") // a slash more is the same path
 }
 
 func TestMessagesOfOtherClientsAreDelivered(t *testing.T) {

@@ -187,7 +187,7 @@ func databaseAway(c class) fault {
 			}
 			return fixed(500, poolText)(x)
 		}
-	case kv, timers:
+	case kv, timers, cancel:
 		f.reply = fixed(503, `{"error":"`+string(c)+`_unavailable","reason":"`+string(c)+`_pool_exhausted"}`, "Retry-After", "1")
 	}
 	return f

@@ -206,7 +206,7 @@ func TestFlowThroughRandomFaults(t *testing.T) {
 			for n := range perKey {
 				s := tell(seed, key, n)
 				body, _ := json.Marshal(s)
-				p.persist(w.path(), s.id(), string(body))
+				p.accepted(w.path(), s.id(), string(body))
 				mu.Lock()
 				stories[string(body)] = s
 				mu.Unlock()
@@ -258,17 +258,4 @@ routes:
   - {name: %[3]s, queue: %[1]s, target: %[3]s, detach_after: 300ms, %[7]s}
   - {name: %[4]s, queue: %[1]s, target: %[4]s, ordering: partition, %[7]s}
 `, w.name("main"), hexSecret, w.name("none"), w.name("ordered"), none, ordered, retry)
-}
-
-// persist posts an event as a patient provider does, until it is accepted. Any
-// answer but 200 and 503 would make a provider give up or is wrong.
-func (p *process) persist(path, id, body string) {
-	p.t.Helper()
-	within(p.t, 2*patient, "event "+id+" is accepted", func() (bool, string) {
-		status, _, answer := p.github(path, id, body)
-		if status != http.StatusOK && status != http.StatusServiceUnavailable {
-			p.t.Errorf("event %s is answered %d %s", id, status, answer)
-		}
-		return status == http.StatusOK, fmt.Sprint(status, " ", answer)
-	})
 }

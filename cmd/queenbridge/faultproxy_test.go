@@ -29,12 +29,13 @@ const (
 	ackBatch    class = "ack batch"
 	transaction class = "transaction"
 	extend      class = "extend"
-	timers      class = "timers"
+	timers      class = "timers" // but for cancels
+	cancel      class = "cancel"
 	kv          class = "kv"
 	other       class = "other"
 )
 
-var allClasses = []class{push, popSource, popRetry, popDead, popPinned, ackOne, ackBatch, transaction, extend, timers, kv, other}
+var allClasses = []class{push, popSource, popRetry, popDead, popPinned, ackOne, ackBatch, transaction, extend, timers, kv, other, cancel}
 
 func classOf(r *http.Request) class {
 	path, isRetry := r.URL.Path, r.URL.Query().Get("namespace") == "queenbridge-retry"
@@ -49,6 +50,8 @@ func classOf(r *http.Request) class {
 		return transaction
 	case path == "/api/v1/kv":
 		return kv
+	case strings.HasPrefix(path, "/api/v1/timers/") && r.Method == http.MethodDelete:
+		return cancel
 	case strings.HasPrefix(path, "/api/v1/timers"):
 		return timers
 	case strings.HasPrefix(path, "/api/v1/lease/"):

@@ -29,14 +29,17 @@ func failsAsTold(_ context.Context, c call) int {
 
 const quickRetry = "    retry: {backoff: [200ms], jitter: none}\n"
 
-// accepted posts an event as a provider does, again with the same id until it
-// is answered 2xx, and returns the answer.
+// accepted posts an event as a patient provider does, again with the same id
+// until it is answered 200, and returns that answer. Any other but 503 would
+// make a provider give up, or is wrong.
 func (p *process) accepted(path, id, body string) http.Header {
 	p.t.Helper()
 	var header http.Header
 	within(p.t, 2*patient, "event "+id+" is accepted", func() (bool, string) {
 		status, h, answer := p.github(path, id, body)
-		header = h
+		if header = h; status != http.StatusOK && status != http.StatusServiceUnavailable {
+			p.t.Errorf("event %s is answered %d %s", id, status, answer)
+		}
 		return status == http.StatusOK, fmt.Sprint(status, " ", answer)
 	})
 	return header

@@ -37,11 +37,8 @@ func TestRoutesFilterTheirEvents(t *testing.T) {
 	p := w.start(w.filterConfig(functions[0].URL, functions[1].URL, functions[2].URL))
 	send := func(id, kind, body string) {
 		t.Helper()
-		status, _, answer := p.post(webhook{scheme: "github", secret: hexSecret, path: w.path(), body: []byte(body),
+		p.stored(webhook{scheme: "github", secret: hexSecret, path: w.path(), body: []byte(body),
 			header: http.Header{"X-Github-Delivery": {id}, "X-Github-Event": {kind}}})
-		if status != 200 {
-			t.Fatalf("%s: answered %d %s", id, status, answer)
-		}
 	}
 	const exact, near = `"repository":{"id":9007199254740993}`, `"repository":{"id":9007199254740992}`
 	main := `{"ref":"refs/heads/main",` + exact + `}`

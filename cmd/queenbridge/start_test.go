@@ -112,7 +112,7 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 	p := w.start(strings.Replace(w.route("github", secret, f.URL+"/hook?key=url-credential-555", "    retry: {backoff: [100ms], max_attempts: 2}\n"),
 		"  - name: "+w.name("main")+"\n    http", "  - name: "+w.name("main")+"\n    auth: {type: bearer, token: "+token+"}\n    signing: {secrets: ["+whsecSecret+"]}\n    http", 1),
 		"QUEENBRIDGE_LOG_LEVEL=debug")
-	p.post(webhook{scheme: "github", secret: secret, path: w.path(), query: "access_token=query-credential-777", body: []byte(body),
+	p.stored(webhook{scheme: "github", secret: secret, path: w.path(), query: "access_token=query-credential-777", body: []byte(body),
 		header: http.Header{"X-Github-Delivery": {"1"}, "Authorization": {"Bearer header-credential-333"}}})
 	p.post(webhook{scheme: "github", secret: "wrong", path: w.path(), body: []byte(body)})
 	called := f.next().header

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // secured is a function behind TLS that wants a bearer token, and the server
@@ -74,8 +75,13 @@ func TestTargetBehindTLSAndOAuth2(t *testing.T) {
 		"    auth: {type: oauth2, token_url: %q, client_id: me, client_secret: s3cret-client, scopes: [call]}\n    tls: {ca: %q, pins: [%q]}\n    breaker: {enabled: false}\nroutes:\n",
 		fn.tokens.URL, fn.ca, fn.pin()), 1)
 	p := w.start(config, "QUEENBRIDGE_LOG_LEVEL=debug")
-	p.github(w.path(), "1", `{"n":1}`)
-	header := <-fn.calls
+	p.storedAs(w.path(), "1", `{"n":1}`)
+	var header http.Header
+	select {
+	case header = <-fn.calls:
+	case <-time.After(patient):
+		t.Fatal("the function was not called")
+	}
 	if header.Get("Queen-Attempt") != "1" || header.Get("Queen-Queue") != name {
 		t.Errorf("attempt %q of queue %q, want 1 of %s", header.Get("Queen-Attempt"), header.Get("Queen-Queue"), name)
 	}
