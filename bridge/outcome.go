@@ -49,8 +49,8 @@ type Facts struct {
 //
 // A counted failure of the last attempt is dead with class exhausted, and any
 // failure at max_age since the first one with class expired; both keep the
-// status and the error text. Retry-After only ever lengthens a delay, to at
-// most an hour, and never past max_age.
+// status and the error text. With Retry-After a delay is the longer of it and the
+// backoff, and at most an hour; no delay is past max_age.
 func Decide(resp Response, f Facts, p Policy, now time.Time, random func() float64) Outcome {
 	v := judge(resp, p, now)
 	if f.NeedsBody {

@@ -187,21 +187,22 @@ func verdictOf(verdicts []queen.AckVerdict) ackRead {
 	return ackRead{}
 }
 
-// giveBack returns a part of which nothing was started: `retry` on its first
-// message releases the lease and charges nothing. If it is refused the lease
-// runs out instead.
+// giveBack returns a part of which nothing was started.
 func (p *part) giveBack() {
 	ack := completed(p.items[0].msg, p.lease)
 	ack.Status = queen.AckRetry
-	ctx := p.r.d.settling
+	p.r.returnBatch(ack)
+	p.close(result{verdict: refused})
+}
+
+// returnBatch acks with `retry`, which releases the lease and charges nothing.
+// If it is refused the lease runs out instead.
+func (r *route) returnBatch(ack queen.Ack) {
+	ctx := r.d.settling
 	for pause, tries := (backoff{}), 0; tries < 3; tries++ {
-		v, err := p.r.d.queen.Ack(ctx, ack)
-		if err == nil && !v.Temporary() {
-			break
-		}
-		if sleep(ctx, pause.next(queen.RetryAfter(err))) != nil {
-			break
+		v, err := r.d.queen.Ack(ctx, ack)
+		if err == nil && !v.Temporary() || sleep(ctx, pause.next(queen.RetryAfter(err))) != nil {
+			return
 		}
 	}
-	p.close(result{verdict: refused})
 }

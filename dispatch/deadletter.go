@@ -22,8 +22,8 @@ const dlqTries = 3
 // ends the leased batch, so whatever followed it would come again (measured
 // 1.3.0).
 func (r *route) deadFeed() *feed {
-	f := &feed{r: r, queue: bridge.DeadQueue(r.cfg.Name), slots: noSlots, take: r.bury, seldom: newSeldom()}
-	f.plan = func(context.Context, bool) (int, int, error) { return 1, 1, nil }
+	f := &feed{r: r, queue: bridge.DeadQueue(r.cfg.Name), take: r.bury, seldom: newSeldom()}
+	f.plan = func(context.Context, bool) (planned, error) { return planned{batch: 1, partitions: 1}, nil }
 	f.base = queen.PopRequest{Queue: f.queue, Group: r.cfg.Name, Lease: leaseNone, SubscriptionMode: "all"}
 	return f
 }

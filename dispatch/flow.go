@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"container/list"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -37,6 +38,11 @@ type share struct {
 	alarmed    bool              // a timer waits for the next token
 	rateWaited time.Duration     // of popped events, in all
 	failing    failing
+
+	claims   list.List     // of *claim with waiters
+	lookers  list.List     // of *looker: feeds that wait for room to pop
+	looking  *list.Element // in the limiter's list, while there are lookers
+	nextLook time.Time     // when they are served without a change; zero: not
 
 	heldUntil time.Time  // Retry-After
 	stored    *PauseInfo // paused in Queen; nil: not
@@ -157,12 +163,13 @@ func (s *share) observe(took time.Duration) {
 	s.latency += (took.Seconds() - s.latency) / 16
 }
 
-// ahead is the part of a bound that may be popped ahead of free slots.
+// ahead is how many events a slot may have at hand: those it calls within
+// quick.
 func (s *share) ahead() float64 {
 	if s.latency <= 0 {
 		return 0
 	}
-	return min(1, quick.Seconds()/s.latency)
+	return quick.Seconds() / s.latency
 }
 
 // rateAhead is how long an event may wait for its token: popped in groups, a
@@ -207,7 +214,7 @@ func (l *limiter) broken(s *share, now time.Time) bool {
 // enough is how much room is worth a pop, of a bound, and how long to wait for
 // as much.
 func (s *share) enough(bound int, now time.Time) (n int, patience time.Duration) {
-	n, patience = max(1, bound/4), trickle
+	n, patience = max(1, bound/4, popAhead(bound, s.ahead())/4), trickle
 	if s.rate == nil {
 		return n, patience
 	}

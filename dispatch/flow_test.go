@@ -316,6 +316,44 @@ func TestRateLimitedRoutePopsOnlyWhatItMayCallSoon(t *testing.T) {
 	})
 }
 
+// Routes that wait for a busy target pop one event for one free slot: what is
+// popped beyond that waits while its lease runs.
+func TestWaitingRoutesPopNoMoreThanTheTargetTakes(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		const routes, events = 4, 6
+		leased := make(chan float64, routes*events)
+		var p *process
+		started := make(chan struct{})
+		k.fn.answers(func(ctx context.Context, _ call) bridge.Response {
+			<-started
+			resp := after(ctx, time.Second, bridge.Response{Status: 200})
+			leased <- p.metric(t, "target_waiting", "target=fn")
+			return resp
+		})
+		var all []bridge.Route
+		for i := range routes {
+			r := testRoute(fmt.Sprint("r", i), fmt.Sprint("q", i))
+			for n := range events {
+				k.push(r.Queue, fmt.Sprint("p", n), fmt.Sprintf(`{"n":%d}`, n))
+			}
+			all = append(all, r)
+		}
+		p = k.start(func(c *dispatch.Config) { c.Targets[0].Concurrency = 1 }, all...)
+		close(started)
+		k.wait(time.Minute)
+		for i := range routes * events {
+			if n := <-leased; i > routes && n > 0 { // at first each popped without waiting
+				t.Fatalf("call %d: %v events were popped that wait for the one slot", i+1, n)
+			}
+		}
+		for _, r := range all {
+			k.settledAll(r)
+		}
+		p.stop()
+	})
+}
+
 func TestTargetIsDisabledAfterFailingForLong(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(k *kit) {

@@ -141,8 +141,10 @@ func (k keeper) settle(list []fetch, results []queen.KVResult, totals []int64, a
 			f.b.denied(totals[i], now, rand.Float64)
 		}
 	}
-	l.grant()
-	l.signal()
+	for _, f := range list {
+		l.grant(f.share)
+		l.signal(f.share)
+	}
 	l.mu.Unlock()
 	for _, target := range slices.Compact(back) {
 		k.d.log.Info("rate limit shared again", slog.String(keyTarget, target))
@@ -159,8 +161,10 @@ func (k keeper) failed(list []fetch, err error, pause time.Duration) {
 			alone = append(alone, f)
 		}
 	}
-	l.grant()
-	l.signal()
+	for _, f := range list {
+		l.grant(f.share)
+		l.signal(f.share)
+	}
 	l.mu.Unlock()
 	for _, f := range alone {
 		k.d.log.Warn("rate limit not shared: queen hands out no tokens, this process goes on with the part it had",

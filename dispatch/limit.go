@@ -25,8 +25,12 @@ const quick = 100 * time.Millisecond
 type limiter struct {
 	mu   sync.Mutex
 	pool level
-	ring list.List     // of *claim with waiters
-	wake chan struct{} // closed when room may have grown; nil while nobody watches
+	ring list.List // of *claim with waiters
+	// starved says that a call waits for the pool alone.
+	starved bool
+
+	looking list.List // of *share with feeds that wait for room to pop
+	short   bool      // one of them waits for room in the pool
 
 	hungry chan struct{} // a shared budget needs tokens: for the keeper
 
@@ -41,19 +45,28 @@ type level struct{ max, used, waiting int }
 
 func (l *level) full() bool { return l.used >= l.max }
 
-// room is how many more events may be popped; ahead is the part of max that
-// may be popped before slots are free.
+// fewAhead is how many events may be popped before slots are free where these
+// are fewer: with a single slot each call would wait for a pop of its own.
+const fewAhead = 32
+
+// room is how many more events may be popped; ahead is how many a slot may
+// have at hand.
 func (l *level) room(ahead float64) int {
-	return l.max - l.used - l.waiting + int(ahead*float64(l.max))
+	return l.max - l.used - l.waiting + popAhead(l.max, ahead)
+}
+
+func popAhead(slots int, ahead float64) int {
+	return int(min(ahead*float64(slots), float64(max(slots, fewAhead))))
 }
 
 // claim is a route's part of its target's share.
 type claim struct {
 	own       level
 	target    *share
-	waiters   list.List // of *waiter
-	place     *list.Element
-	unsettled int // messages popped and not yet settled
+	waiters   list.List     // of *waiter
+	place     *list.Element // in the limiter's ring
+	turn      *list.Element // in its target's
+	unsettled int           // messages popped and not yet settled
 	maxUnset  int
 	batch     int // events of one call, at most
 }
@@ -97,8 +110,8 @@ func (l *limiter) reshape(s *share, ceiling int, t bridge.Target) {
 	if s.paused {
 		l.turnAway(s)
 	}
-	l.grant()
-	l.signal()
+	l.grant(s)
+	l.signal(s)
 }
 
 // bound changes how many calls a route may make at once.
@@ -106,8 +119,8 @@ func (l *limiter) bound(c *claim, limit int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.bound(limit)
-	l.grant()
-	l.signal()
+	l.grant(c.target)
+	l.signal(c.target)
 }
 
 func (l *limiter) canRun(c *claim, now time.Time) bool {
@@ -151,8 +164,9 @@ func (l *limiter) acquire(ctx context.Context, c *claim, arriving int) (permit, 
 func (l *limiter) enqueue(c *claim, w *waiter) *list.Element {
 	place := c.waiters.PushBack(w)
 	if c.place == nil {
-		c.place = l.ring.PushBack(c)
+		c.place, c.turn = l.ring.PushBack(c), c.target.claims.PushBack(c)
 	}
+	l.starved = l.starved || l.pool.full()
 	c.expect(1)
 	return place
 }
@@ -162,7 +176,8 @@ func (l *limiter) dequeue(c *claim, place *list.Element) {
 	c.waiters.Remove(place)
 	if c.waiters.Len() == 0 {
 		l.ring.Remove(c.place)
-		c.place = nil
+		c.target.claims.Remove(c.turn)
+		c.place, c.turn = nil, nil
 	}
 	c.expect(-1)
 }
@@ -179,7 +194,7 @@ func (l *limiter) expect(c *claim, n int) {
 	defer l.mu.Unlock()
 	c.expect(n)
 	if n < 0 {
-		l.signal()
+		l.signal(c.target)
 	}
 }
 
@@ -195,7 +210,7 @@ func (l *limiter) giveUp(ctx context.Context, c *claim, w *waiter, place *list.E
 		}
 	default:
 		l.dequeue(c, place)
-		l.signal()
+		l.signal(c.target)
 	}
 	l.mu.Unlock()
 	return context.Cause(ctx)
@@ -236,30 +251,42 @@ func (l *limiter) free(c *claim) {
 	l.pool.used--
 	c.target.used--
 	c.own.used--
-	l.grant()
-	l.signal()
+	l.grant(c.target)
+	l.signal(c.target)
 }
 
-// grant serves the waiting routes in turn while slots last.
-func (l *limiter) grant() {
-	if l.ring.Len() == 0 {
+// grant serves the routes that wait for a target, in turn, while slots last;
+// all routes where the pool had none left for some.
+func (l *limiter) grant(t *share) {
+	ring := &t.claims
+	if l.starved {
+		l.starved, ring = false, &l.ring
+	}
+	if ring.Len() == 0 {
 		return
 	}
 	now := time.Now()
-	for tries := l.ring.Len(); tries > 0 && !l.pool.full(); {
-		front := l.ring.Front()
+	for tries := ring.Len(); tries > 0; {
+		if l.pool.full() {
+			l.starved = true
+			return
+		}
+		front := ring.Front()
 		if front == nil {
 			return
 		}
 		c := front.Value.(*claim)
-		l.ring.MoveToBack(front)
+		if ring == &t.claims && t.full() {
+			return // nor may anybody behind
+		}
+		ring.MoveToBack(front)
 		if !l.canRun(c, now) {
 			l.awaitToken(c.target, now)
 			tries--
 			continue
 		}
 		l.serve(c, now)
-		tries = l.ring.Len()
+		tries = ring.Len()
 	}
 }
 
@@ -290,8 +317,8 @@ func (l *limiter) awaitToken(t *share, now time.Time) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		t.alarmed = false
-		l.grant()
-		l.signal()
+		l.grant(t)
+		l.signal(t)
 	})
 }
 
@@ -315,8 +342,8 @@ func (l *limiter) endHold(s *share) {
 	if s.breaker.state(now) == breakerOpen {
 		s.breaker.until = now
 	}
-	l.grant()
-	l.signal()
+	l.grant(s)
+	l.signal(s)
 }
 
 // pause lets no call to a target begin; nil: calls may again, and the time it
@@ -331,23 +358,20 @@ func (l *limiter) pause(s *share, info *PauseInfo) {
 		l.turnAway(s)
 		return
 	}
-	l.grant()
-	l.signal()
+	l.grant(s)
+	l.signal(s)
 }
 
 func (l *limiter) turnAway(s *share) {
-	for e := l.ring.Front(); e != nil; {
+	for e := s.claims.Front(); e != nil; {
 		c := e.Value.(*claim)
 		e = e.Next()
-		if c.target != s {
-			continue
-		}
 		for place := c.waiters.Front(); place != nil; place = c.waiters.Front() {
 			l.dequeue(c, place)
 			place.Value.(*waiter).ready <- errHeld
 		}
 	}
-	l.signal()
+	l.signal(s)
 }
 
 // held is how long a target is still held; 0: not. A paused one
@@ -359,11 +383,4 @@ func (l *limiter) held(s *share, now time.Time, long time.Duration) time.Duratio
 		return long
 	}
 	return max(0, s.heldUntil.Sub(now), s.reopens(now))
-}
-
-func (l *limiter) signal() {
-	if l.wake != nil {
-		close(l.wake)
-		l.wake = nil
-	}
 }

@@ -45,12 +45,16 @@ type ordered struct {
 }
 
 // planOrdered asks for one partition.
-func (r *route) planOrdered(ctx context.Context, reserve bool) (batch, partitions int, err error) {
-	_, err = r.d.limiter.awaitRoom(ctx, r.claim, ask{most: 1, reserve: reserve, probes: probeBatch})
-	if time.Now().UnixNano() < r.careful.Load() {
-		return 1, 1, err
+func (r *route) planOrdered(ctx context.Context, reserve bool) (planned, error) {
+	n, reserved, err := r.d.limiter.awaitRoom(ctx, r.claim, ask{most: 1, reserve: reserve, probes: probeBatch})
+	p := planned{batch: max(orderedBatch, r.cfg.Batch.Size), partitions: 1}
+	if reserved {
+		p.slots = n
 	}
-	return max(orderedBatch, r.cfg.Batch.Size), 1, err
+	if time.Now().UnixNano() < r.careful.Load() {
+		p.batch = 1
+	}
+	return p, err
 }
 
 // takeOrdered begins on a pop of the source queue: ordering partition.
@@ -337,19 +341,12 @@ func (o *ordered) remember(dead *item) {
 	o.r.memo.add(delivered)
 }
 
-// giveBack acks what is done and returns the rest at once.
+// giveBack settles what is done, replies included, and returns the rest at once.
 func (o *ordered) giveBack() {
-	acks := make([]queen.Ack, 0, o.at-o.done+1)
-	for _, it := range o.items[o.done:o.at] {
-		acks = append(acks, completed(it.msg, o.lease))
+	if !o.commit(nil, nil) {
+		return
 	}
-	back := completed(o.items[o.at].msg, o.lease)
-	back.Status = queen.AckRetry
-	acks = append(acks, back)
-	for pause, tries := (backoff{}), 0; tries < 3; tries++ {
-		_, err := o.r.d.queen.AckBatch(o.r.d.settling, acks)
-		if err == nil || sleep(o.r.d.settling, pause.next(queen.RetryAfter(err))) != nil {
-			return
-		}
-	}
+	ack := completed(o.items[o.at].msg, o.lease)
+	ack.Status = queen.AckRetry
+	o.r.returnBatch(ack)
 }

@@ -29,13 +29,11 @@ type feed struct {
 	queue string
 	// base holds what is the same for every pop.
 	base queen.PopRequest
-	// plan is how many messages to ask for; it waits until there is room. With
-	// reserve it reserves slots(batch) of it.
-	plan func(ctx context.Context, reserve bool) (batch, partitions int, err error)
+	// plan is what to ask for; it waits until there is room. With reserve, or
+	// where it had to wait, that is reserved.
+	plan func(ctx context.Context, reserve bool) (planned, error)
 	// take begins on what was popped; ctx ends when the feed is stopped.
 	take func(ctx context.Context, p queen.Popped)
-	// slots is how much room a pop of batch messages takes.
-	slots func(batch int) int
 	// seldom is set for a queue that is empty most of the time.
 	seldom *seldom
 
@@ -44,6 +42,9 @@ type feed struct {
 	suspect  atomic.Int64 // until when pops ask for single messages: unix nanoseconds
 	rescuing rescues
 }
+
+// planned is what a pop asks for, and the room reserved for it.
+type planned struct{ batch, partitions, slots int }
 
 // run pops until ctx ends.
 func (f *feed) run(ctx context.Context) {
@@ -105,16 +106,16 @@ func (f *feed) turn(ctx context.Context, wait time.Duration) (full bool, err err
 	req := f.base
 	// A long poll reserves no room, or idle routes would hold it; helpers do,
 	// or they would ask for the same room.
-	if req.Batch, req.Partitions, err = f.plan(ctx, wait == 0); err != nil {
+	plan, err := f.plan(ctx, wait == 0)
+	if err != nil {
 		return false, err
 	}
-	reserved := 0
-	if req.Wait = wait; wait == 0 {
-		reserved = f.slots(req.Batch)
-	}
+	defer f.giveBack(&plan) // once what was popped has taken its own
+	req.Batch, req.Partitions, req.Wait = plan.batch, plan.partitions, wait
 	f.narrow(&req)
-	popped, err := f.pop(ctx, req, reserved)
+	popped, err := f.pop(ctx, req, &plan)
 	if err != nil {
+		f.giveBack(&plan)
 		return false, f.unread(ctx, err)
 	}
 	f.recovered()
@@ -131,12 +132,27 @@ func (f *feed) turn(ctx context.Context, wait time.Duration) (full bool, err err
 	return len(popped.Messages) >= req.Batch || partitionsOf(popped.Messages) >= req.Partitions, nil
 }
 
-// pop pops, and gives reserved room back.
-func (f *feed) pop(ctx context.Context, req queen.PopRequest, reserved int) (queen.Popped, error) {
-	if reserved > 0 {
-		defer f.r.d.limiter.expect(f.r.claim, -reserved)
+// pop pops. What room is reserved is kept for an answer at once: nothing is
+// reserved while Queen waits.
+func (f *feed) pop(ctx context.Context, req queen.PopRequest, p *planned) (queen.Popped, error) {
+	if p.slots > 0 {
+		now := req
+		now.Wait = 0
+		popped, err := f.r.d.queen.Pop(ctx, now)
+		if err != nil || len(popped.Messages) > 0 || req.Wait == 0 {
+			return popped, err
+		}
+		f.giveBack(p)
 	}
 	return f.r.d.queen.Pop(ctx, req)
+}
+
+// giveBack gives back the room that is reserved, if any.
+func (f *feed) giveBack(p *planned) {
+	if p.slots > 0 {
+		f.r.d.limiter.expect(f.r.claim, -p.slots)
+		p.slots = 0
+	}
 }
 
 // narrow keeps a pop small where messages are large or one of them is suspect.
@@ -220,10 +236,10 @@ func (f *feed) ended() {
 // sourceFeed pops the queue the route names.
 func (r *route) sourceFeed() *feed {
 	mode, from := subscription(r.cfg.Subscribe)
-	f := &feed{r: r, queue: r.cfg.Queue, plan: r.planBatch, slots: r.callsOf, take: r.taker(r.cfg.Queue)}
+	f := &feed{r: r, queue: r.cfg.Queue, plan: r.planBatch, take: r.taker(r.cfg.Queue)}
 	f.base = queen.PopRequest{Queue: r.cfg.Queue, Group: r.group, Lease: leaseLength(r.cfg.Ordering), SubscriptionMode: mode, SubscriptionFrom: from}
 	if r.cfg.Ordering == bridge.OrderingPartition {
-		f.plan, f.slots, f.take = r.planOrdered, perPartition, r.takeOrdered
+		f.plan, f.take = r.planOrdered, r.takeOrdered
 	}
 	return f
 }
@@ -231,7 +247,7 @@ func (r *route) sourceFeed() *feed {
 // retryFeed pops the route's retries. Brokers whose queue-scoped pops see
 // fired timers late are asked by discovery.
 func (r *route) retryFeed() *feed {
-	f := &feed{r: r, queue: r.retryQueue, plan: r.planRetries, slots: r.callsOf, take: r.taker(r.retryQueue), seldom: newSeldom()}
+	f := &feed{r: r, queue: r.retryQueue, plan: r.planRetries, take: r.taker(r.retryQueue), seldom: newSeldom()}
 	f.base = queen.PopRequest{Group: r.cfg.Name, Lease: leaseNone, SubscriptionMode: "all"}
 	if r.d.lateTimers {
 		f.base.Namespace, f.base.Task = bridge.RetryNamespace, r.cfg.Name
@@ -251,9 +267,6 @@ func (r *route) callsOf(events int) int {
 	return (events + size - 1) / size
 }
 
-func perPartition(int) int { return 1 }
-func noSlots(int) int      { return 0 }
-
 // subscription is what a group's first pop says about the events before it.
 func subscription(subscribe string) (mode, from string) {
 	switch subscribe {
@@ -270,18 +283,22 @@ func subscription(subscribe string) (mode, from string) {
 const probeBatch = 64
 
 // planBatch asks for as much as may be called soon.
-func (r *route) planBatch(ctx context.Context, reserve bool) (batch, partitions int, err error) {
+func (r *route) planBatch(ctx context.Context, reserve bool) (planned, error) {
 	return r.planPop(ctx, ask{most: maxBatch, reserve: reserve, probes: 1})
 }
 
 // planRetries is planBatch for the retry queue.
-func (r *route) planRetries(ctx context.Context, reserve bool) (batch, partitions int, err error) {
+func (r *route) planRetries(ctx context.Context, reserve bool) (planned, error) {
 	return r.planPop(ctx, ask{most: maxBatch, reserve: reserve, probes: probeBatch})
 }
 
-func (r *route) planPop(ctx context.Context, a ask) (batch, partitions int, err error) {
+func (r *route) planPop(ctx context.Context, a ask) (planned, error) {
 	a.most, a.probes = r.callsOf(a.most), r.callsOf(a.probes)
-	n, err := r.d.limiter.awaitRoom(ctx, r.claim, a)
-	n = min(n*max(1, r.cfg.Batch.Size), maxBatch)
-	return n, min(n, popPartitions), err
+	calls, reserved, err := r.d.limiter.awaitRoom(ctx, r.claim, a)
+	n := min(calls*max(1, r.cfg.Batch.Size), maxBatch)
+	p := planned{batch: n, partitions: min(n, popPartitions)}
+	if reserved {
+		p.slots = calls
+	}
+	return p, err
 }

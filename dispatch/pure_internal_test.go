@@ -233,9 +233,13 @@ func TestRoomCountsWhatWaits(t *testing.T) {
 	if room(b) != 1 {
 		t.Errorf("room = %d, want 1", room(b))
 	}
-	s.latency = 0.05 // calls of 50 ms: half of a slot's next 100 ms is known
-	if room(a) != 11 {
-		t.Errorf("room of a quick target = %d, want one free slot and 10 ahead", room(a))
+	s.latency = 0.05 // calls of 50 ms: each slot makes two in 100 ms
+	if room(a) != 21 {
+		t.Errorf("room of a quick target = %d, want one free slot and 20 ahead", room(a))
+	}
+	s.latency = 0.001 // but many are not taken from other processes
+	if room(a) != 1+fewAhead {
+		t.Errorf("room of a very quick target = %d, want one free slot and %d ahead", room(a), fewAhead)
 	}
 	l.popped(a, a.maxUnset)
 	if room(a) != 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
 	"github.com/queenbridge/queenbridge/bridge/queen/devbroker"
+	"github.com/queenbridge/queenbridge/dispatch"
 )
 
 func replying(r bridge.Route) bridge.Route {
@@ -463,5 +464,28 @@ func TestReplyRefusedForGoodEndsAsADeadLetter(t *testing.T) {
 		}
 		k.settledAll(r)
 		p.stop()
+	})
+}
+
+// What was delivered before a stop is settled with its reply: giving back what
+// was not called must not ack it alone.
+func TestStopSettlesRepliesOfWhatWasDelivered(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := replying(orderedRoute("r", "q"))
+		k.fn.answers(echo(200))
+		k.push("q", "p", `{"n":1}`, `{"n":2}`)
+		p := k.start(func(c *dispatch.Config) { c.Targets[0].Rate = bridge.TargetRate{PerSecond: 0.1, Burst: 1} }, r)
+		k.wait(100 * time.Millisecond) // n 1 was delivered, n 2 waits for the rate limit
+		if n := len(k.fn.all()); n != 1 {
+			t.Fatalf("%d calls before the stop, want 1", n)
+		}
+		p.stop()
+		if d := cmp.Diff([]string{`echo of {"n":1}`}, bodies(k.repliesIn("answers"))); d != "" {
+			t.Errorf("replies (-want +got):\n%s", d)
+		}
+		if n := k.depth("q", "r"); n != 1 {
+			t.Errorf("%d events left, want the one that was not called", n)
+		}
 	})
 }

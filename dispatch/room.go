@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"container/list"
 	"context"
 	"time"
 )
@@ -11,7 +12,7 @@ func (l *limiter) popped(c *claim, n int) {
 	defer l.mu.Unlock()
 	c.unsettled += n
 	if n < 0 {
-		l.signal()
+		l.signal(c.target)
 	}
 }
 
@@ -38,51 +39,159 @@ func (l *limiter) room(c *claim, now time.Time, probes int) (n int, until time.T
 	return max(0, n), until
 }
 
-// awaitRoom waits until a route may pop. It waits a moment for more than a
-// trickle: slots come back one by one, and a pop costs the same for one event
-// as for many.
-func (l *limiter) awaitRoom(ctx context.Context, c *claim, a ask) (int, error) {
-	var patience time.Time // zero: no room seen yet
-	for {
-		n, wait, wake := l.look(c, a, &patience)
-		if wake == nil {
-			return n, nil
+// looker is a feed that waits for room.
+type looker struct {
+	claim    *claim
+	ask      ask
+	patience time.Time // when a trickle is enough; zero: no room seen yet
+	got      chan int  // what it may pop: reserved
+}
+
+// awaitRoom waits until a route may pop n events. It waits a moment for more
+// than a trickle: slots come back one by one, and a pop costs the same for one
+// event as for many. Those that wait are served in turn, and their room is
+// reserved as if they had asked for that: else all of them would take the same.
+func (l *limiter) awaitRoom(ctx context.Context, c *claim, a ask) (n int, reserved bool, err error) {
+	k := &looker{claim: c, ask: a, got: make(chan int, 1)}
+	l.mu.Lock()
+	if c.target.lookers.Len() == 0 { // nobody is overtaken
+		if n, _ = l.offer(k, time.Now()); n > 0 {
+			if a.reserve {
+				c.expect(n)
+			}
+			l.mu.Unlock()
+			return n, a.reserve, nil
 		}
-		if err := sleepOr(ctx, wait, wake); err != nil {
-			return 0, err
-		}
+	}
+	place := l.line(k)
+	l.signal(c.target)
+	l.mu.Unlock()
+	select {
+	case n := <-k.got:
+		return n, true, nil
+	case <-ctx.Done():
+		l.leave(k, place)
+		return 0, false, context.Cause(ctx)
 	}
 }
 
-// look is one look at the room: enough (wake is nil), or how long to wait for
-// a change.
-func (l *limiter) look(c *claim, a ask, patience *time.Time) (n int, wait time.Duration, wake <-chan struct{}) {
+// line puts a feed at the end of the line of its target.
+func (l *limiter) line(k *looker) *list.Element {
+	t := k.claim.target
+	if t.lookers.Len() == 0 {
+		t.looking = l.looking.PushBack(t)
+	}
+	return t.lookers.PushBack(k)
+}
+
+func (l *limiter) unline(t *share, place *list.Element) {
+	if t.lookers.Remove(place); t.lookers.Len() == 0 {
+		l.looking.Remove(t.looking)
+	}
+}
+
+// leave ends a wait for room; what was granted in the same moment is given
+// back.
+func (l *limiter) leave(k *looker, place *list.Element) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
-	n, until := l.room(c, now, a.probes)
+	select {
+	case n := <-k.got:
+		k.claim.expect(-n)
+	default:
+		l.unline(k.claim.target, place)
+	}
+	l.signal(k.claim.target)
+}
+
+// offer is what a feed may pop now, if that is enough for it, and when that
+// changes by itself; zero: not by time. mu is held.
+func (l *limiter) offer(k *looker, now time.Time) (n int, next time.Time) {
+	c := k.claim
+	n, until := l.room(c, now, k.ask.probes)
 	enough, patient := c.target.enough(min(c.own.max, c.target.max), now)
-	if n > 0 && patience.IsZero() {
-		*patience = now.Add(patient)
+	if n > 0 && k.patience.IsZero() {
+		k.patience = now.Add(patient)
 	}
 	switch {
-	case n >= enough, n > 0 && !now.Before(*patience):
-		n = min(n, a.most)
-		if a.reserve {
-			c.expect(n)
+	case n >= enough, n > 0 && !now.Before(k.patience):
+		if c.target.lookers.Len() > 1 {
+			n = min(n, enough) // others wait as well
 		}
-		return n, 0, nil
+		return min(n, k.ask.most), time.Time{}
 	case n > 0:
-		wait = patience.Sub(now)
+		return 0, k.patience
 	case until.After(now):
-		wait = until.Sub(now)
-	default:
-		wait = time.Hour
+		return 0, until
 	}
-	if l.wake == nil {
-		l.wake = make(chan struct{})
+	return 0, time.Time{}
+}
+
+// signal says that room for events of a target may have grown; mu is held.
+func (l *limiter) signal(t *share) {
+	now := time.Now()
+	if !l.short {
+		l.serveLookers(t, now)
+		return
 	}
-	return n, wait, l.wake
+	// The pool was short of room: others wait for it.
+	l.short = false
+	for range l.looking.Len() {
+		place := l.looking.Front()
+		if place == nil || l.short {
+			return
+		}
+		l.looking.MoveToBack(place)
+		l.serveLookers(place.Value.(*share), now)
+	}
+}
+
+// serveLookers grants what room a target has to the feeds that wait, in turn;
+// mu is held.
+func (l *limiter) serveLookers(t *share, now time.Time) {
+	var next time.Time
+	for place := t.lookers.Front(); place != nil; {
+		k, after := place.Value.(*looker), place.Next()
+		n, at := l.offer(k, now)
+		if n > 0 {
+			l.unline(t, place)
+			k.claim.expect(n)
+			k.got <- n
+		} else if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+		if n == 0 && l.refused(k.claim, now) {
+			break
+		}
+		place = after
+	}
+	if !next.IsZero() {
+		l.lookAt(t, now, next)
+	}
+}
+
+// refused says that a feed without an offer lacks what those behind it lack as
+// well. Only a route's own bounds, and what may be popped for a probe, differ.
+func (l *limiter) refused(c *claim, now time.Time) bool {
+	ahead := c.target.ahead()
+	l.short = l.short || l.pool.room(ahead) <= 0
+	return c.own.room(ahead) > 0 && c.unsettled < c.maxUnset && c.target.breaker.state(now) != breakerHalfOpen
+}
+
+// lookAt serves the feeds that wait for a target's room at a time; mu is held.
+func (l *limiter) lookAt(t *share, now, at time.Time) {
+	if !t.nextLook.IsZero() && !at.Before(t.nextLook) {
+		return
+	}
+	t.nextLook = at
+	time.AfterFunc(at.Sub(now), func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if t.nextLook.Equal(at) {
+			t.nextLook = time.Time{}
+			l.serveLookers(t, time.Now())
+		}
+	})
 }
 
 // trickle is how long a poller waits for more free slots once there is one.
