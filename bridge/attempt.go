@@ -35,8 +35,8 @@ type Response struct {
 	// Cut says that the body ended too soon: the connection was lost, or time
 	// was up. The status stands; what needed the body has an unknown outcome.
 	Cut bool
-	// Judged is what the Sender knows of the answer beyond its status. Nil: the
-	// status says it all.
+	// Judged is what the Sender knows of the answer beyond its status, or of
+	// Err; there only its Scope is read. Nil: status and Class say it all.
 	Judged *Judgement
 	// Err is set when there is no complete answer.
 	Err error
@@ -58,6 +58,31 @@ type Judgement struct {
 	Class FailureClass
 	// Error is one line: it ends up in logs and dead letters.
 	Error string
+	// Scope says whose failure it is, where the outcome does not.
+	Scope FailureScope
+}
+
+// FailureScope says whose failure a failed call is.
+type FailureScope string
+
+// The scopes (dispatch.md §2.3).
+const (
+	// ScopeOutcome leaves it to the outcome: hold is the target's failure.
+	ScopeOutcome FailureScope = ""
+	// ScopeTarget is a failure of the target, although the attempt counts: its
+	// breaker counts it, and no event of a batch is to blame.
+	ScopeTarget FailureScope = "target"
+	// ScopeBroken is a target that no call gets through to until somebody acts:
+	// its breaker opens at once.
+	ScopeBroken FailureScope = "broken"
+)
+
+// Scope is whose failure an answer is.
+func (r *Response) Scope() FailureScope {
+	if r.Judged == nil {
+		return ScopeOutcome
+	}
+	return r.Judged.Scope
 }
 
 // OutcomeKind is what becomes of a delivery after an attempt.

@@ -95,7 +95,9 @@ func (r *route) attempt(calling context.Context, p *permit, req *bridge.Request,
 // decideOne judges the answer to a call of one item.
 func (r *route) decideOne(it *item, resp *bridge.Response, ids []string) bridge.Outcome {
 	if !r.cfg.ReportItemFailures {
-		return r.decide(it, resp)
+		out := r.decide(it, resp)
+		r.m.attempted(resp, &out)
+		return out
 	}
 	return r.judgeAnswer([]*item{it}, resp, ids).outs[0]
 }
@@ -121,7 +123,6 @@ func (r *route) decide(it *item, resp *bridge.Response) bridge.Outcome {
 	if out.Kind == bridge.Hold {
 		r.holdLonger(&out, it, now)
 	}
-	r.m.attempted(resp, out, resp.Elapsed)
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
@@ -158,8 +159,9 @@ type answer struct {
 }
 
 // judgeAnswer reads the answer to a call of items. The target feels it once.
-func (r *route) judgeAnswer(items []*item, resp *bridge.Response, ids []string) answer {
-	a := answer{resp: *resp, outs: make([]bridge.Outcome, len(items))}
+func (r *route) judgeAnswer(items []*item, resp *bridge.Response, ids []string) (a answer) {
+	defer func() { r.m.attempted(resp, a.worst()) }()
+	a = answer{resp: *resp, outs: make([]bridge.Outcome, len(items))}
 	first := r.decide(items[0], resp)
 	a.kind, _ = r.policy.Judge(*resp, time.Now())
 	if a.kind == bridge.Delivered && r.cfg.ReportItemFailures {
@@ -173,8 +175,13 @@ func (r *route) judgeAnswer(items []*item, resp *bridge.Response, ids []string) 
 		}
 		r.spare(&a, i, it)
 	}
-	a.whole = len(items) > 1 && (a.kind == bridge.Retry || a.kind == bridge.Dead) && !first.DisableTarget
+	a.whole = len(items) > 1 && (a.kind == bridge.Retry || a.kind == bridge.Dead) && !first.DisableTarget && resp.Scope() == bridge.ScopeOutcome
 	return a
+}
+
+// worst is the outcome of the first item that was not delivered, or of all.
+func (a *answer) worst() *bridge.Outcome {
+	return &a.outs[max(0, slices.IndexFunc(a.outs, func(o bridge.Outcome) bool { return o.Kind != bridge.Delivered }))]
 }
 
 // outcome is what an answer means for one of several items.

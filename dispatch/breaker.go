@@ -27,8 +27,8 @@ func (s breakerState) String() string {
 }
 
 // breaker keeps calls from a target that cannot take any. Only failures that
-// are the target's count (outcome hold): an event that fails for its own sake
-// says nothing of the target. It is pure: time and chance are arguments.
+// are the target's count: an event that fails for its own sake says nothing of
+// the target. It is pure: time and chance are arguments.
 type breaker struct {
 	cfg     bridge.Breaker
 	open    bool
@@ -49,8 +49,11 @@ type callEnd struct {
 	ignored bool
 	// replied: the target answered, whatever it said.
 	replied bool
-	// fault: the failure is the target's, not the event's (outcome hold).
+	// fault: the failure is the target's, not the event's (outcome hold, or a
+	// scope that says so).
 	fault bool
+	// broken: no call gets through until somebody acts. It is a fault.
+	broken bool
 	// overloaded: 429, 503, or a timeout.
 	overloaded bool
 	// final: the event does not come again, whatever it met.
@@ -111,7 +114,7 @@ func (b *breaker) ended(c callEnd, now time.Time, random func() float64) transit
 	case c.replied:
 		b.row, b.openings = 0, 0
 	}
-	if b.row < b.cfg.Failures && !b.recent.bad(now) {
+	if b.row < b.cfg.Failures && !b.recent.bad(now) && !c.broken {
 		return unchanged
 	}
 	b.trip(now, random)
@@ -119,10 +122,11 @@ func (b *breaker) ended(c callEnd, now time.Time, random func() float64) transit
 }
 
 // probed decides on a half-open breaker. A target that answers and still fails
-// (401) closes it, but the next opening lasts twice as long.
+// (401) closes it, but the next opening lasts twice as long; one that is broken
+// stays open.
 func (b *breaker) probed(c callEnd, now time.Time, random func() float64) transition {
 	b.probing = false
-	if !c.replied {
+	if !c.replied || c.broken {
 		b.trip(now, random)
 		return opened
 	}

@@ -54,6 +54,7 @@ type share struct {
 type flowChange struct {
 	breaker transition
 	opens   time.Duration // with opened: how long no call is made
+	broken  bool          // with opened: until somebody acts, no call would help
 	alert   time.Duration // it has been failing for this long
 	disable bool          // it has been failing for disable_after
 }
@@ -146,7 +147,7 @@ func (s *share) ended(c callEnd, now time.Time) (change flowChange) {
 	change.breaker = s.breaker.ended(c, now, rand.Float64)
 	switch change.breaker {
 	case opened:
-		change.opens = s.breaker.until.Sub(now)
+		change.opens, change.broken = s.breaker.until.Sub(now), c.broken
 	case closed:
 		s.adaptive.restart(now)
 	}
@@ -261,10 +262,12 @@ func spread(d time.Duration) time.Duration {
 // cut off by us, which says nothing of the target.
 func (r *route) judge(resp *bridge.Response, ours bool) callEnd {
 	kind, class := r.policy.Judge(*resp, time.Now())
+	scope := resp.Scope()
 	return callEnd{
 		ignored:    ours && resp.Err != nil,
 		replied:    resp.Err == nil || class == bridge.FailureFunctionError || class == bridge.FailureThrottled,
-		fault:      kind == bridge.Hold,
+		fault:      kind == bridge.Hold || kind == bridge.Retry && scope == bridge.ScopeTarget,
+		broken:     kind == bridge.Hold && scope == bridge.ScopeBroken,
 		overloaded: class == bridge.FailureThrottled || class == bridge.FailureTimeout || resp.Status == 503,
 		final:      kind == bridge.Dead,
 		delivered:  kind == bridge.Delivered,
@@ -277,8 +280,11 @@ func (d *Dispatcher) flowChanged(s *share, c flowChange) {
 	switch c.breaker {
 	case opened:
 		d.m.opened.WithLabelValues(s.name).Inc()
-		d.log.LogAttrs(ctx, slog.LevelWarn, "breaker open: the target fails, no calls for a while", target,
-			slog.Duration("for", c.opens.Round(time.Millisecond)))
+		level, text := slog.LevelWarn, "breaker open: the target fails, no calls for a while"
+		if c.broken {
+			level, text = slog.LevelError, "breaker open: the target refuses every call until somebody acts"
+		}
+		d.log.LogAttrs(ctx, level, text, target, slog.Duration("for", c.opens.Round(time.Millisecond)))
 	case closed:
 		d.log.LogAttrs(ctx, slog.LevelInfo, "breaker closed: the target answers again", target)
 	}

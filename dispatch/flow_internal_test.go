@@ -89,6 +89,7 @@ func TestBreakerOpensAtFailuresInARow(t *testing.T) {
 	fault, success := callEnd{fault: true}, callEnd{replied: true, delivered: true}
 	eventFails := callEnd{replied: true} // a 500: the event's failure
 	timedOut := callEnd{overloaded: true}
+	broken := callEnd{replied: true, fault: true, broken: true}
 	repeat := func(n int, c callEnd) (list []callEnd) {
 		for range n {
 			list = append(list, c)
@@ -113,6 +114,7 @@ func TestBreakerOpensAtFailuresInARow(t *testing.T) {
 		{"timeouts say nothing of the target", repeat(1000, timedOut), breakerClosed},
 		{"a timeout does not prove that it is well", join(repeat(9, fault), repeat(1, timedOut), repeat(1, fault)), breakerOpen},
 		{"half of twenty", join(repeat(9, fault), repeat(10, success), repeat(1, fault)), breakerOpen},
+		{"one that is broken", repeat(1, broken), breakerOpen},
 		{"less than half of twenty", join(repeat(9, fault), repeat(12, success), repeat(1, fault)), breakerClosed},
 		{"half of nineteen", join(repeat(9, success), repeat(9, fault), repeat(1, success)), breakerClosed},
 	} {
@@ -195,6 +197,7 @@ func TestAnyAnswerToTheProbeClosesTheBreaker(t *testing.T) {
 		{"500", callEnd{replied: true}, breakerClosed, 10 * time.Second},
 		{"401", callEnd{replied: true, fault: true}, breakerClosed, 20 * time.Second},
 		{"refused", callEnd{fault: true}, breakerOpen, 0},
+		{"broken", callEnd{replied: true, fault: true, broken: true}, breakerOpen, 0},
 		{"timeout", callEnd{overloaded: true}, breakerOpen, 0},
 	} {
 		b := testBreaker()

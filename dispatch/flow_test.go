@@ -95,6 +95,50 @@ func TestOpenBreakerKillsNothingAndCostsNoAttempts(t *testing.T) {
 	}
 }
 
+// A failure of Lambda itself counts the attempt, and toward the breaker; what
+// nobody gets through to until somebody acts opens it at once.
+func TestFailureOfTheTargetItselfOpensItsBreaker(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		resp    bridge.Response
+		calls   int
+		attempt int // of the calls after the outage
+		log     string
+	}{
+		{"transient", bridge.Response{Status: 502, Judged: &bridge.Judgement{Scope: bridge.ScopeTarget}}, 10, 2, "level=WARN msg=\"breaker open"},
+		{"lost connection", bridge.Response{Err: errors.New("reset"), Class: bridge.FailureConnect, Sent: true, Judged: &bridge.Judgement{Scope: bridge.ScopeTarget}}, 10, 2, "level=WARN msg=\"breaker open"},
+		{"broken", bridge.Response{Status: 502, Judged: &bridge.Judgement{Kind: bridge.Hold, Scope: bridge.ScopeBroken}}, 1, 1, "level=ERROR msg=\"breaker open"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(k *kit) {
+				r := testRoute("r", "q")
+				k.fn.answers(func(context.Context, call) bridge.Response { return tt.resp })
+				p := k.start(func(c *dispatch.Config) { withBreaker(c); c.Targets[0].Concurrency = 1 }, r)
+				k.pushMany("q", 20)
+				k.wait(time.Second)
+				if n := len(k.fn.all()); n != tt.calls || p.Status()[0].State != dispatch.StateBroken {
+					t.Errorf("%d calls, status %s; want %d and an open breaker", n, p.Status()[0].State, tt.calls)
+				}
+				if !k.logs.has(tt.log) {
+					t.Errorf("the log lacks %q", tt.log)
+				}
+				called := k.fn.all()
+				k.fn.answers(func(context.Context, call) bridge.Response { return bridge.Response{Status: 200} })
+				k.wait(10 * time.Minute)
+				for _, c := range called {
+					if again := k.fn.of(c.body); len(again) != 2 || again[1].Attempt != tt.attempt {
+						t.Errorf("%s: %d calls, the last is attempt %d, want %d", c.body, len(again), again[len(again)-1].Attempt, tt.attempt)
+					}
+				}
+				k.settledAll(r)
+				p.stop()
+			})
+		})
+	}
+}
+
 func TestMaxAgeEndsEventsOfABrokenTarget(t *testing.T) {
 	t.Parallel()
 	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {

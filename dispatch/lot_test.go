@@ -324,6 +324,31 @@ func TestDownFunctionIsNotCalledForEveryEvent(t *testing.T) {
 	})
 }
 
+// What is the target's fault is nobody's in the batch, also where the attempt
+// counts.
+func TestFailureOfTheTargetBisectsNoBatch(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := batchRoute(8, time.Second)
+		k.fn.answers(func(context.Context, call) bridge.Response {
+			return bridge.Response{Status: 502, Judged: &bridge.Judgement{Scope: bridge.ScopeTarget}}
+		})
+		k.pushSpread(8, 2)
+		p := k.start(nil, r)
+		k.wait(4 * time.Second)
+		if diff := cmp.Diff([]int{8}, k.fn.sizes(t)); diff != "" {
+			t.Errorf("sizes of the calls (-want +got):\n%s", diff)
+		}
+		k.fn.answers(func(context.Context, call) bridge.Response { return bridge.Response{Status: 200} })
+		k.wait(time.Minute)
+		if c := k.fn.all()[1]; c.Attempt != 2 {
+			t.Errorf("attempt %d, want 2: the first one counted", c.Attempt)
+		}
+		k.settledAll(r)
+		p.stop()
+	})
+}
+
 // What is the target's fault is nobody's in the batch.
 func TestHeldBatchIsNotBisected(t *testing.T) {
 	t.Parallel()
@@ -441,6 +466,10 @@ func TestRouteOfBatchesSettlesByTheFunctionsReport(t *testing.T) {
 		}
 		if diff := cmp.Diff([]int{4, 1, 1}, k.fn.sizes(t)); diff != "" {
 			t.Errorf("sizes of the calls (-want +got):\n%s", diff)
+		}
+		failed := p.metric(t, "attempts_total", "outcome=retry", "class=function_error", "code=200")
+		if well := p.metric(t, "attempts_total", "outcome=delivered", "code=200"); failed != 2 || well != 1 {
+			t.Errorf("attempts_total: %v calls failed in part and %v were delivered, want 2 and 1", failed, well)
 		}
 		k.settledAll(r)
 		p.stop()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -35,7 +34,7 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
-		attempts: counter("attempts_total", "Calls of functions.", "route", "outcome", "class", "code"),
+		attempts: counter("attempts_total", "Calls of functions. Of a call with several events the outcome is that of the first one that was not delivered.", "route", "outcome", "class", "code"),
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "queenbridge", Subsystem: "dispatch", Name: "attempt_seconds",
 			Help: "Duration of calls.", Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 13),
@@ -48,7 +47,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		replies:  counter("replies_total", "Answers pushed to a reply queue.", "route"),
 		claims:   counter("claims_total", "Payloads too large to travel with a retry, as stored.", "route"),
 		lost:     counter("leases_lost_total", "Partitions whose lease was lost before they were settled.", "route"),
-		unknown:  counter("unknown_outcomes_total", "Calls that may have run although they failed: timeouts and cut connections.", "route"),
+		unknown:  counter("unknown_outcomes_total", "Calls that may have run although they failed: timeouts, cut connections, cut answers.", "route"),
 		popped:   counter("popped_total", "Messages popped.", "route"),
 		filtered: counter("filtered_total", "Events the route's filter did not want, as acked.", "route"),
 		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -132,8 +131,10 @@ func (m *metrics) forgetTarget(target string) {
 	}
 }
 
-func (m *routeMetrics) attempted(resp *bridge.Response, out bridge.Outcome, took time.Duration) {
-	m.latency.Observe(took.Seconds())
+// attempted counts a call; out is what became of its event, or of the first
+// event of several that was not delivered.
+func (m *routeMetrics) attempted(resp *bridge.Response, out *bridge.Outcome) {
+	m.latency.Observe(resp.Elapsed.Seconds())
 	if out.Kind == bridge.Delivered && resp.Status == 200 {
 		m.delivered.Inc()
 		return
@@ -141,7 +142,8 @@ func (m *routeMetrics) attempted(resp *bridge.Response, out bridge.Outcome, took
 	code := ""
 	if resp.Err == nil {
 		code = strconv.Itoa(resp.Status)
-	} else if resp.Sent {
+	}
+	if mayHaveRun(resp, out) {
 		m.unknown.WithLabelValues(m.route).Inc()
 	}
 	m.attempts.WithLabelValues(m.route, string(out.Kind), string(out.Failure.Class), code).Inc()

@@ -30,6 +30,7 @@ const (
 	keyElapsed   = "elapsed"
 	keyDelay     = "delay"
 	keyDetached  = "detached"
+	keyUnknown   = "unknown"
 	keyCount     = "count"
 )
 
@@ -71,10 +72,22 @@ func (r *route) record(a attempted) {
 	if out.Kind == bridge.Retry || out.Kind == bridge.Hold {
 		attrs = append(attrs, slog.Duration(keyDelay, out.Delay))
 	}
+	if mayHaveRun(resp, out) {
+		attrs = append(attrs, slog.Bool(keyUnknown, true))
+	}
 	if a.detached {
 		attrs = append(attrs, slog.Bool(keyDetached, true))
 	}
 	r.log.LogAttrs(ctx, level, msgAttempted, attrs...)
+}
+
+// mayHaveRun says of a call without the answer it needed that its function may
+// have done its work: the event may be delivered twice (dispatch.md §2.3).
+func mayHaveRun(resp *bridge.Response, out *bridge.Outcome) bool {
+	if resp.Err != nil {
+		return resp.Sent
+	}
+	return resp.Cut && out.Kind == bridge.Retry && resp.Status >= 200 && resp.Status <= 299
 }
 
 // remember keeps the attempt for Deliveries.

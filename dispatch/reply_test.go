@@ -256,6 +256,9 @@ func TestCutAnswerIsNoReply(t *testing.T) {
 				}
 				graves := k.graves("r")
 				if tt.class == "" {
+					if n := p.metric(t, "unknown_outcomes_total", "route=r"); n != 1 || !k.logs.has("unknown=true") {
+						t.Errorf("unknown_outcomes_total = %v, want 1, and a record that says so", n)
+					}
 					if d := cmp.Diff([]string{`echo of {"n":1}`}, bodies(k.repliesIn("answers"))); d != "" || len(graves) != 0 {
 						t.Errorf("%d dead letters, replies (-want +got):\n%s", len(graves), d)
 					}

@@ -79,10 +79,14 @@ func errorOf(payload []byte) (name, message string) {
 // and 400, 404, 409, 413, 415.
 func judge(status int, err error) *bridge.Judgement {
 	var refused smithy.APIError
-	if !errors.As(err, &refused) {
-		return nil // the answer cannot be read: the status stands
+	if !errors.As(err, &refused) { // the answer cannot be read: the status stands
+		return &bridge.Judgement{Scope: scopeOf("", status)}
 	}
 	j := &bridge.Judgement{Kind: kindOf(refused), Error: fmt.Sprintf("answered %d %s", status, refused.ErrorCode())}
+	j.Scope = scopeOf(j.Kind, status)
+	if _, odd := errors.AsType[*types.InvalidParameterValueException](err); odd {
+		j.Scope = bridge.ScopeOutcome // of one request, for all one knows
+	}
 	if status == http.StatusRequestEntityTooLarge {
 		j.Class = bridge.FailureTooLarge
 	}
@@ -94,6 +98,20 @@ func judge(status int, err error) *bridge.Judgement {
 		j.Error += ": " + refused.ErrorMessage()
 	}
 	return j
+}
+
+// scopeOf says whose failure an error of Lambda's own is: of the target, whether
+// it may pass or somebody must act. The function has not run.
+func scopeOf(kind bridge.OutcomeKind, status int) bridge.FailureScope {
+	switch {
+	case kind == bridge.Retry:
+		return bridge.ScopeTarget
+	case kind == bridge.Hold, status == http.StatusForbidden, status == http.StatusNotFound:
+		return bridge.ScopeBroken
+	case status >= http.StatusInternalServerError:
+		return bridge.ScopeTarget
+	}
+	return bridge.ScopeOutcome
 }
 
 // kindOf is what an error of Lambda means, where its status does not tell; ""

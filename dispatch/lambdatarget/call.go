@@ -49,6 +49,9 @@ func (c *call) failure(ctx context.Context, err error) bridge.Response {
 		return bridge.Response{Err: errors.New("no request was made"), Sent: c.Sent(), Class: bridge.FailureConnect}
 	}
 	resp := bridge.Response{Err: err, Sent: c.Sent(), Class: c.Failure(ctx, c.err)}
+	if resp.Class == bridge.FailureConnect { // to Lambda: no event is to blame
+		resp.Judged = &bridge.Judgement{Scope: bridge.ScopeTarget}
+	}
 	switch {
 	case resp.Class == bridge.FailureTimeout && errors.Is(err, context.DeadlineExceeded):
 		resp.Err = errNoAnswer

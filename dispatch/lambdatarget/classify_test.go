@@ -37,38 +37,41 @@ func TestEveryErrorOfLambdaIsClassified(t *testing.T) {
 	const (
 		hold, retry, dead = bridge.Hold, bridge.Retry, bridge.Dead
 		c4, c5            = bridge.FailureHTTP4xx, bridge.FailureHTTP5xx
+		none, toward      = bridge.ScopeOutcome, bridge.ScopeTarget
+		broken            = bridge.ScopeBroken
 	)
 	for _, tt := range []struct {
 		status    int
 		errorType string
 		kind      bridge.OutcomeKind
 		class     bridge.FailureClass
+		scope     bridge.FailureScope
 	}{
 		// throttle
-		{429, "TooManyRequestsException", hold, bridge.FailureThrottled},
-		{429, "SomethingNewException", hold, bridge.FailureThrottled},
+		{429, "TooManyRequestsException", hold, bridge.FailureThrottled, none},
+		{429, "SomethingNewException", hold, bridge.FailureThrottled, none},
 		// transient
-		{500, "ServiceException", retry, c5},
-		{502, "EC2ThrottledException", retry, c5}, {502, "EC2UnexpectedException", retry, c5},
-		{502, "ENILimitReachedException", retry, c5}, {502, "ENINotReadyException", retry, c5},
-		{502, "SubnetIPAddressLimitReachedException", retry, c5}, {502, "ResourceNotReadyException", retry, c5},
-		{502, "KMSThrottlingException", retry, c5}, {503, "ServiceUnavailableException", retry, c5}, {504, "", retry, c5},
-		{410, "EFSIOException", retry, c4}, {408, "EFSMountConnectivityException", retry, c4},
-		{403, "EFSMountFailureException", retry, c4}, {408, "EFSMountTimeoutException", retry, c4},
-		{400, "SnapStartException", retry, c4}, {409, "SnapStartNotReadyException", retry, c4}, {408, "SnapStartTimeoutException", retry, c4},
-		{409, "ResourceConflictException", retry, c4},
+		{500, "ServiceException", retry, c5, toward},
+		{502, "EC2ThrottledException", retry, c5, toward}, {502, "EC2UnexpectedException", retry, c5, toward},
+		{502, "ENILimitReachedException", retry, c5, toward}, {502, "ENINotReadyException", retry, c5, toward},
+		{502, "SubnetIPAddressLimitReachedException", retry, c5, toward}, {502, "ResourceNotReadyException", retry, c5, toward},
+		{502, "KMSThrottlingException", retry, c5, toward}, {503, "ServiceUnavailableException", retry, c5, toward}, {504, "", retry, c5, toward},
+		{410, "EFSIOException", retry, c4, toward}, {408, "EFSMountConnectivityException", retry, c4, toward},
+		{403, "EFSMountFailureException", retry, c4, toward}, {408, "EFSMountTimeoutException", retry, c4, toward},
+		{400, "SnapStartException", retry, c4, toward}, {409, "SnapStartNotReadyException", retry, c4, toward}, {408, "SnapStartTimeoutException", retry, c4, toward},
+		{409, "ResourceConflictException", retry, c4, toward},
 		// broken
-		{403, "AccessDeniedException", hold, c4}, {403, "UnrecognizedClientException", hold, c4}, {403, "ExpiredTokenException", hold, c4},
-		{404, "ResourceNotFoundException", hold, c4}, {400, "InvalidParameterValueException", hold, c4},
-		{502, "EC2AccessDeniedException", hold, c5}, {502, "KMSAccessDeniedException", hold, c5},
-		{502, "KMSDisabledException", hold, c5}, {502, "KMSInvalidStateException", hold, c5}, {502, "KMSNotFoundException", hold, c5},
-		{502, "InvalidRuntimeException", hold, c5}, {502, "InvalidZipFileException", hold, c5},
-		{502, "InvalidSubnetIDException", hold, c5}, {502, "InvalidSecurityGroupIDException", hold, c5},
-		{400, "RecursiveInvocationException", hold, c4}, {301, "", hold, bridge.FailureRedirect},
+		{403, "AccessDeniedException", hold, c4, broken}, {403, "UnrecognizedClientException", hold, c4, broken}, {403, "ExpiredTokenException", hold, c4, broken},
+		{404, "ResourceNotFoundException", hold, c4, broken}, {400, "InvalidParameterValueException", hold, c4, none},
+		{502, "EC2AccessDeniedException", hold, c5, broken}, {502, "KMSAccessDeniedException", hold, c5, broken},
+		{502, "KMSDisabledException", hold, c5, broken}, {502, "KMSInvalidStateException", hold, c5, broken}, {502, "KMSNotFoundException", hold, c5, broken},
+		{502, "InvalidRuntimeException", hold, c5, broken}, {502, "InvalidZipFileException", hold, c5, broken},
+		{502, "InvalidSubnetIDException", hold, c5, broken}, {502, "InvalidSecurityGroupIDException", hold, c5, broken},
+		{400, "RecursiveInvocationException", hold, c4, broken}, {301, "", hold, bridge.FailureRedirect, none},
 		// message
-		{413, "RequestTooLargeException", dead, bridge.FailureTooLarge}, {413, "", dead, bridge.FailureTooLarge},
-		{413, "SerializedRequestEntityTooLargeException", dead, bridge.FailureTooLarge},
-		{400, "InvalidRequestContentException", dead, c4}, {415, "UnsupportedMediaTypeException", dead, c4},
+		{413, "RequestTooLargeException", dead, bridge.FailureTooLarge, none}, {413, "", dead, bridge.FailureTooLarge, none},
+		{413, "SerializedRequestEntityTooLargeException", dead, bridge.FailureTooLarge, none},
+		{400, "InvalidRequestContentException", dead, c4, none}, {415, "UnsupportedMediaTypeException", dead, c4, none},
 	} {
 		t.Run(fmt.Sprint(tt.status, " ", tt.errorType), func(t *testing.T) {
 			t.Parallel()
@@ -77,6 +80,9 @@ func TestEveryErrorOfLambdaIsClassified(t *testing.T) {
 			out := decide(t, resp)
 			if out.Kind != tt.kind || out.Failure.Class != tt.class || out.Failure.Status != tt.status || out.DisableTarget {
 				t.Errorf("%+v, want %s %s", out, tt.kind, tt.class)
+			}
+			if scope := resp.Scope(); scope != tt.scope {
+				t.Errorf("scope %q, want %q", scope, tt.scope)
 			}
 			if !strings.Contains(out.Failure.Error, tt.errorType) || !resp.Sent {
 				t.Errorf("error %q, sent %v", out.Failure.Error, resp.Sent)
