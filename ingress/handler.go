@@ -83,8 +83,8 @@ func (x *exchange) admit() (reply, bool) {
 		return busy(http.StatusServiceUnavailable, reasonInFlight, retryAfterLimit), true
 	case s.tls.ClientCA != "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0):
 		return refuse(http.StatusUnauthorized, reasonClientCert, ""), true
-	case x.source == nil && s.incomplete():
-		return busy(http.StatusServiceUnavailable, reasonIncomplete, retryAfterLimit), true
+	case x.source == nil && s.expected(sourceName(path)):
+		return busy(http.StatusServiceUnavailable, reasonExpected, retryAfterLimit), true
 	case x.source == nil:
 		return refuse(http.StatusNotFound, reasonUnknownSource, ""), true
 	case ambiguousLength(r):
@@ -143,11 +143,16 @@ func requestPath(r *http.Request) string {
 // it: those clean paths and answer 307, which senders take for a failure or
 // turn into a GET without body.
 func (s *Server) find(path string) *source {
+	return s.catalog.Load().sources[sourceName(path)]
+}
+
+// sourceName is the name in a path; "" where that is no source's.
+func sourceName(path string) string {
 	name, ok := strings.CutPrefix(path, "/in/")
 	if !ok {
-		return nil
+		return ""
 	}
-	return s.catalog.Load().sources[strings.TrimSuffix(name, "/")]
+	return strings.TrimSuffix(name, "/")
 }
 
 // read reads the whole body once.
@@ -291,7 +296,7 @@ func (x *exchange) count(p *reply, name string) {
 func (x *exchange) log(p *reply, name, requestID string) {
 	level, msg := slog.LevelDebug, msgAccepted
 	switch {
-	case p.reason == reasonUnknownSource, p.reason == reasonIncomplete:
+	case p.reason == reasonUnknownSource, p.reason == reasonExpected:
 		msg = msgRefusedRequest // scanners: no news
 	case p.handshake:
 		level, msg = slog.LevelInfo, msgHandshake

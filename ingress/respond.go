@@ -14,7 +14,7 @@ const contentTypeText = "text/plain; charset=utf-8"
 // and metrics.
 const (
 	reasonUnknownSource = "unknown_source"
-	reasonIncomplete    = "sources_not_known_yet"
+	reasonExpected      = "source_not_in_use"
 	reasonMethod        = "method"
 	reasonAddress       = "address"
 	reasonRate          = "rate"

@@ -47,10 +47,12 @@ type Config struct {
 	// Confirm carries out the GETs that confirm subscriptions (Amazon SNS).
 	// Nil: directly, to public addresses only.
 	Confirm http.RoundTripper
-	// Incomplete says that there may be sources that are not known yet: an
-	// unknown one is then answered 503 and not 404, which some providers take
-	// for good. It may be called from several goroutines at once. Nil: never.
-	Incomplete func() bool
+	// Expected says that there is, or may be, a source of a name that is not
+	// among the sources: the stored ones are not known yet, or it cannot be used
+	// as it stands. It is then answered 503 and not 404, which some providers
+	// take for good. The name is as it came, and may be anything. It may be
+	// called from several goroutines at once. Nil: never.
+	Expected func(source string) bool
 	// Metrics is where the metrics are registered. Nil: nowhere.
 	Metrics prometheus.Registerer
 	// Now is the clock by which requests are received and timestamps judged.
@@ -73,7 +75,7 @@ type Server struct {
 	batcher        *batcher
 	spooler        *spooler // nil without a spool
 	fetcher        signing.Fetcher
-	incomplete     func() bool
+	expected       func(string) bool
 	confirmer      *confirmer
 	showSecret     func(source, secret string)
 	shown          *rate.Limiter
@@ -98,7 +100,7 @@ func New(c Config) (*Server, error) {
 		return nil, errors.New("ingress: Queen is required")
 	}
 	s := &Server{
-		logger: c.Logger, now: c.Now, incomplete: c.Incomplete, fetcher: c.Fetcher, showSecret: c.ShowSecret,
+		logger: c.Logger, now: c.Now, expected: c.Expected, fetcher: c.Fetcher, showSecret: c.ShowSecret,
 		shown: rate.NewLimiter(1, 10), // anyone may hand over something to a source that waits for it
 		// Queen's own local spool is not synced to disk, and what it holds
 		// under some names is lost for good (measured 1.3.0).
@@ -111,8 +113,8 @@ func New(c Config) (*Server, error) {
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
-	if s.incomplete == nil {
-		s.incomplete = func() bool { return false }
+	if s.expected == nil {
+		s.expected = func(string) bool { return false }
 	}
 	if s.now == nil {
 		s.now = time.Now

@@ -120,7 +120,7 @@ func TestRequestsAreRead(t *testing.T) {
 		{"deep", "PUT", "/v1/targets/ci", strings.Repeat(`{"a":`, 100) + `1` + strings.Repeat(`}`, 100), 400, "levels"},
 		{"large", "PUT", "/v1/targets/ci", `{"x":"` + strings.Repeat("x", 300<<10) + `"}`, 413, "larger than 256KiB"},
 		{"another name", "PUT", "/v1/targets/ci", `{"name":"other","http":{"url":"http://a.example.com"}}`, 422, `must be \"ci\"`},
-		{"name that none can have", "PUT", "/v1/targets/UPPER", targetDoc, 404, "no target can be called"},
+		{"name that none can have", "PUT", "/v1/targets/UPPER", targetDoc, 422, "must be"},
 		{"unknown parameter", "GET", "/v1/targets?sort=name", "", 400, "no query parameter"},
 		{"parameter twice", "GET", "/v1/targets?page_size=1&page_size=2", "", 400, "more than once"},
 		{"page size", "GET", "/v1/targets?page_size=0", "", 400, "page_size must be 1 to 1000"},

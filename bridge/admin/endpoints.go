@@ -49,6 +49,7 @@ var (
 	storedWrite  = parameter{"stored", "Write under a name that the configuration file has, too; it comes into use when the file no longer has it.", booleanSchema}
 	ifMatch      = parameter{"If-Match", "ETags that the resource may have, or *.", map[string]any{"type": "string", "pattern": etagPattern}}
 	ifNoneMatch  = parameter{"If-None-Match", "* writes only what is not there yet.", map[string]any{"type": "string", "const": "*"}}
+	ifChanged    = parameter{"If-None-Match", "ETags that the caller has: 304 where the resource has one of them.", textSchema}
 )
 
 // endpoints is the table.
@@ -77,7 +78,7 @@ func (s *Server) resourceEndpoints(kind bridge.Kind) []endpoint {
 		{method: "GET", path: list, role: bridge.RoleViewer, id: "list_" + string(kind), summary: "List " + string(kind),
 			query: []parameter{pageSize, pageToken}, answers: map[int]any{200: pageOf(kind)}, serve: s.list},
 		{method: "GET", path: one, role: bridge.RoleViewer, id: "read_" + word, summary: "Read a " + word,
-			answers: answers, errors: []adminapi.Code{adminapi.CodeNotFound}, serve: s.read},
+			headers: []parameter{ifChanged}, answers: map[int]any{200: kind, 304: nil}, errors: []adminapi.Code{adminapi.CodeNotFound}, serve: s.read},
 		{method: "PUT", path: one, role: bridge.RoleAdmin, id: "put_" + word, summary: "Make a " + word + " what the body says",
 			query: []parameter{validateOnly, storedWrite}, headers: []parameter{ifMatch, ifNoneMatch}, body: kind,
 			answers: map[int]any{200: kind, 201: kind}, errors: append([]adminapi.Code{adminapi.CodeNotFound}, changeErrors...), serve: s.put},

@@ -76,11 +76,12 @@ func (q *request) readBody() error {
 	case len(data) > maxBody:
 		return problem(adminapi.CodeTooLarge, "the body is larger than %s", bridge.Size(maxBody))
 	}
-	if writes(q.Method) && (q.endpoint.body != nil || len(data) > 0) && !q.isJSON() {
+	needed := q.endpoint.body != nil && !q.endpoint.bodyOptional
+	if writes(q.Method) && (needed || len(data) > 0) && !q.isJSON() {
 		return problem(adminapi.CodeMediaType, "the Content-Type must be %s", q.mediaType())
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
-		if q.endpoint.body != nil && !q.endpoint.bodyOptional {
+		if needed {
 			return problem(adminapi.CodeMalformed, "a body is needed")
 		}
 		return nil

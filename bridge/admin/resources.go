@@ -20,7 +20,23 @@ func (s *Server) read(q *request) (answer, error) {
 	if !ok {
 		return answer{}, rules.ErrNotFound
 	}
-	return s.one(q, http.StatusOK, e), nil
+	a := s.one(q, http.StatusOK, e)
+	if matches(q.Header.Values("If-None-Match"), a.header.Get("Etag")) {
+		return answer{status: http.StatusNotModified, header: a.header}, nil
+	}
+	return a, nil
+}
+
+// matches says that an If-None-Match names a tag (RFC 9110 §13.1.2: the weak
+// comparison). What is none names nothing.
+func matches(noneMatch []string, tag string) bool {
+	for one := range strings.SplitSeq(strings.Join(noneMatch, ","), ",") {
+		one = strings.TrimSpace(one)
+		if one == "*" || strings.TrimPrefix(one, "W/") == tag {
+			return true
+		}
+	}
+	return false
 }
 
 // one answers with a resource and its ETag.

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/admin"
 	"github.com/queenbridge/queenbridge/bridge/adminapi"
+	"github.com/queenbridge/queenbridge/bridge/rules"
 )
 
 const (
@@ -135,11 +137,82 @@ func TestConditionalRequests(t *testing.T) {
 		{"delete of another version", "DELETE", "/v1/targets/ci", "", []string{"If-Match", `"999"`}, 412},
 		{"the right one", "PUT", "/v1/targets/ci", other, []string{"If-Match", `"1", "` + r.Meta.Version + `"`}, 200},
 		{"an old one, and the same again", "PUT", "/v1/targets/ci", other, []string{"If-Match", `"` + r.Meta.Version + `"`}, 200},
+		{"must not exist, and is the same", "PUT", "/v1/targets/ci", other, []string{"If-None-Match", "*"}, 412},
 	}
 	for _, tt := range tests {
 		if status, _, body := a.call(tt.method, tt.path, tt.body, tt.header...); status != tt.want {
 			t.Errorf("%s: %d, want %d: %s", tt.name, status, tt.want, body)
 		}
+	}
+}
+
+func TestWhatTheCallerHasIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, nil)
+	tag := `"` + a.put(bridge.KindTarget, "ci", targetDoc).Meta.Version + `"`
+	for _, tt := range []struct {
+		have string
+		want int
+	}{{tag, 304}, {`"x", W/` + tag, 304}, {"*", 304}, {`"x"`, 200}, {"", 200}} {
+		for _, method := range []string{"GET", "HEAD"} {
+			status, header, body := a.call(method, "/v1/targets/ci", "", "If-None-Match", tt.have)
+			if status != tt.want || header.Get("ETag") != tag || (method == "GET" && status == 200) != (body != "") {
+				t.Errorf("%s with If-None-Match %s = %d, ETag %s, %q, want %d", method, tt.have, status, header.Get("ETag"), body, tt.want)
+			}
+		}
+	}
+}
+
+func TestAWrongNameIsAProblemOfWhatWouldBeMade(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, nil)
+	_, err := a.Put(t.Context(), bridge.KindTarget, "Big Name", json.RawMessage(`{"http":{"url":"nope"}}`), adminapi.WriteOptions{})
+	e, ok := errors.AsType[*adminapi.Error](err)
+	if !ok || e.Code != adminapi.CodeInvalid || len(e.Problems) != 2 || e.Problems[0].Path != "name" || e.Problems[1].Path != "http.url" {
+		t.Errorf("Put = %v, want problems of name and http.url", err)
+	}
+	if _, err := a.Read(t.Context(), bridge.KindTarget, "Big Name"); !adminapi.IsCode(err, adminapi.CodeNotFound) {
+		t.Errorf("Read = %v", err)
+	}
+}
+
+func TestProblemsOfAResourceAreNotToldAgainOfThoseThatUseIt(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, nil)
+	a.put(bridge.KindTarget, "ci", targetDoc)
+	a.put(bridge.KindRoute, "pushes", routeDoc)
+	_, err := a.Put(t.Context(), bridge.KindTarget, "ci", json.RawMessage(`{"http":{"url":"nope"}}`), adminapi.WriteOptions{})
+	if e, ok := errors.AsType[*adminapi.Error](err); !ok || len(e.Problems) != 1 || e.Problems[0].Path != "http.url" {
+		t.Errorf("Put = %v, want the problem of http.url alone", err)
+	}
+}
+
+func TestWhatNeedsNoBodyNeedsNoContentType(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, func(c *admin.Config, _ *rules.Config) { c.Pauses = newPauses() })
+	a.put(bridge.KindTarget, "ci", targetDoc)
+	for _, action := range []string{"pause", "resume"} {
+		if status, _, body := a.call("POST", "/v1/targets/ci/"+action, "", "Content-Type", ""); status != http.StatusOK {
+			t.Errorf("%s without a body = %d %s", action, status, body)
+		}
+	}
+	if status, _, _ := a.call("POST", "/v1/targets/ci/pause", `{"reason":"x"}`, "Content-Type", "text/plain"); status != http.StatusUnsupportedMediaType {
+		t.Errorf("a body of another type = %d", status)
+	}
+}
+
+func TestALostAnswerToAFirstWriteIsNoConflict(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, nil)
+	first := a.put(bridge.KindTarget, "ci", targetDoc) // the answer to which was lost
+	must := adminapi.WriteOptions{MustNotExist: true}
+	again, err := a.Put(t.Context(), bridge.KindTarget, "ci", json.RawMessage(targetDoc), must)
+	if err != nil || again.Meta.Version != first.Meta.Version {
+		t.Errorf("Put = %+v, %v, want version %s", again.Meta, err, first.Meta.Version)
+	}
+	_, err = a.Put(t.Context(), bridge.KindTarget, "ci", json.RawMessage(`{"http":{"url":"http://other.example.com"}}`), must)
+	if !adminapi.IsCode(err, adminapi.CodePrecondition) {
+		t.Errorf("Put of another document = %v", err)
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -120,6 +122,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.write(w, q, a)
 }
 
+// puts says that a resource of a name would be made: what is wrong with the name
+// is then a problem like any other.
+func (q *request) puts(name string) bool {
+	return q.Method == http.MethodPut && utf8.ValidString(name) && !strings.Contains(name, "\x00")
+}
+
 // answer finds the endpoint and asks it, once it is clear who asks.
 func (s *Server) answer(q *request) (answer, error) {
 	if err := s.admit(q); err != nil {
@@ -136,7 +144,7 @@ func (s *Server) answer(q *request) (answer, error) {
 	if err := q.read(); err != nil {
 		return answer{}, err
 	}
-	if name, has := q.vars["name"]; has && !e.kind.ValidName(name) {
+	if name, has := q.vars["name"]; has && !q.puts(name) && !e.kind.ValidName(name) {
 		return answer{}, problem(adminapi.CodeNotFound, "no %s can be called %q", e.kind.Singular(), clip(name))
 	}
 	return e.serve(q)

@@ -121,7 +121,9 @@ func (c *Client) List(ctx context.Context, kind bridge.Kind) iter.Seq2[Resource,
 type WriteOptions struct {
 	// IfMatch is the version the resource must have. Empty means any, or none.
 	IfMatch string
-	// MustNotExist writes only where there is no such resource.
+	// MustNotExist writes only where there is no such resource. One that is what
+	// the document says already is taken for the one written: the answer to a
+	// first try may have been lost.
 	MustNotExist bool
 	// Stored writes under a name that the configuration file has, too: the
 	// resource comes into use when the file no longer has it.
@@ -133,7 +135,18 @@ type WriteOptions struct {
 // Put makes a resource what the document says. Writing the same again changes
 // nothing, its version included.
 func (c *Client) Put(ctx context.Context, kind bridge.Kind, name string, document json.RawMessage, o WriteOptions) (Resource, error) {
-	return c.write(ctx, http.MethodPut, "application/json", resourcePath(kind, name), document, o)
+	put := func(o WriteOptions) (Resource, error) {
+		return c.write(ctx, http.MethodPut, "application/json", resourcePath(kind, name), document, o)
+	}
+	r, err := put(o)
+	if !o.MustNotExist || !IsCode(err, CodePrecondition) {
+		return r, err
+	}
+	there, askErr := put(WriteOptions{Stored: o.Stored, ValidateOnly: true})
+	if askErr != nil || there.Meta.Change == nil || there.Meta.Change.Action != ActionNone {
+		return r, err
+	}
+	return there, nil
 }
 
 // Patch applies a JSON merge patch (RFC 7396) to a resource: fields that are

@@ -156,6 +156,9 @@ func (o *KVOp) appendPrefix(dst []byte) []byte {
 	if o.Limit > 0 {
 		dst = appendInt(dst, `,"limit":`, int64(o.Limit))
 	}
+	if o.KeysOnly {
+		dst = append(dst, `,"keysOnly":true`...)
+	}
 	return dst
 }
 

@@ -155,7 +155,9 @@ type KVOp struct {
 	Prefix    string
 	After     string
 	Limit     int
-	Value     json.RawMessage
+	// KeysOnly leaves the values out of a getPrefix.
+	KeysOnly bool
+	Value    json.RawMessage
 	// TTL is the time to live in whole seconds; 0 with a write means forever.
 	TTL time.Duration
 	// Expect is the version the row must be at: nil none, 0 must not exist.

@@ -68,8 +68,9 @@ type Written struct {
 
 // Write stores a resource, and has every process use it within seconds, this
 // one at once. It is checked together with all others first. Writing what is
-// stored already changes nothing, whatever the precondition (RFC 9110 §13.1.1
-// allows it: an answer may have been lost). The error is ErrNotFound (of a
+// stored already changes nothing, whichever version is demanded (RFC 9110
+// §13.1.1 allows it: an answer may have been lost), unless there must be none
+// (§13.1.2 does not). The error is ErrNotFound (of a
 // patch), ErrManagedByFile, ErrDraining, or of type *PreconditionError,
 // *InvalidError, *NewerError, *TooLargeError; any other one is Queen's, and the
 // change may have been made then.
@@ -129,7 +130,7 @@ func (s *Store) plan(w Write) (Written, row, error) {
 	}
 	out.Fields = fields
 	out.Changed = !found || len(fields) > 0
-	if !out.Changed {
+	if !out.Changed && !w.Absent {
 		out.Entry, _ = s.catalog.Load().Entry(w.Resource)
 		return out, next, nil
 	}

@@ -34,7 +34,9 @@ func (s *Store) try(next row, version int64) (Entry, error) {
 	if !entry.InUse {
 		problems = slices.DeleteFunc(slices.Clone(entry.Problems), func(p bridge.Problem) bool { return p.Warning })
 	}
-	problems = append(problems, s.broken(c, next.resource())...)
+	if len(problems) == 0 { // else others only miss what cannot be used
+		problems = s.broken(c, next.resource())
+	}
 	if len(problems) > 0 {
 		return entry, &InvalidError{Problems: problems}
 	}

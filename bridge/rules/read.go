@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
@@ -14,6 +15,7 @@ import (
 // Bounds of what is read: a page is cut by Queen at 4 MiB, too.
 const (
 	rowsPerPage = 500
+	rowsPerLook = 1000 // without their values; the most that Queen tells of
 	maxRows     = 20_000
 )
 
@@ -39,6 +41,38 @@ func (s *Store) refresh(ctx context.Context) error {
 	s.readAt, s.wholeAt = begun, time.Now()
 	s.adopt(rows, generation)
 	return nil
+}
+
+// look is refresh, and finds also what was changed without the generation: by a
+// hand in the KV, or a restored backup.
+func (s *Store) look(ctx context.Context) error {
+	if err := s.refresh(ctx); err != nil {
+		return err
+	}
+	touched, err := s.touched(ctx)
+	if err != nil || !touched {
+		return err
+	}
+	s.wholeAt = time.Time{}
+	return s.refresh(ctx)
+}
+
+// touched says that other rows are stored than those that are known. More rows
+// than one call tells of are left to wholeEvery.
+func (s *Store) touched(ctx context.Context) (bool, error) {
+	results, err := s.queen.KV(ctx, []queen.KVOp{{Op: "getPrefix", Namespace: bridge.KVNamespace,
+		Prefix: bridge.RulePrefix, Limit: rowsPerLook, KeysOnly: true}})
+	if err != nil {
+		return false, fmt.Errorf("read which rules are stored: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if results[0].Truncated {
+		return false, nil
+	}
+	return len(results[0].Rows) != len(s.rows) || slices.ContainsFunc(results[0].Rows, func(r queen.KVRow) bool {
+		return s.rows[r.Key].version != r.Version
+	}), nil
 }
 
 // readGeneration is read before the rows: what changes between the two makes

@@ -63,8 +63,9 @@ const (
 	defaultDrainAfter = 65 * time.Second
 )
 
-// wholeEvery bounds how long an unchanged generation is believed: a restored
-// backup, or a hand in the KV, changes rows without it.
+// wholeEvery bounds how long an unchanged generation is believed where there are
+// more rows than one look sees: a restored backup, or a hand in the KV, changes
+// rows without it.
 const wholeEvery = time.Minute
 
 // Store is the live catalog. It is safe for concurrent use. See New and Run.
@@ -220,7 +221,7 @@ func (s *Store) follow(ctx context.Context) {
 		return
 	}
 	defer s.end()
-	err := s.refresh(ctx)
+	err := s.look(ctx)
 	s.noteAway(ctx, err)
 	if err == nil {
 		s.finishDrained(ctx)

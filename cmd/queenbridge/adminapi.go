@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
@@ -46,7 +47,7 @@ func (b *bridgeProcess) adminAPI(wants func(string) bool) (http.Handler, error) 
 		return nil, err
 	}
 	config := admin.Config{
-		Rules: b.rules, Settings: b.cfg.Admin, Schemes: schemeList(), Pauses: pauses{dispatch.NewPauses(b.link.client)},
+		Rules: b.rules, Settings: b.cfg.Admin, Schemes: schemeList(), Pauses: pauses{dispatch.NewPauses(b.link.client), &b.dispatch},
 		Letters: letters, Tester: tester{&b.dispatch},
 		Status: func(ctx context.Context) adminapi.Status {
 			status := adminapi.Status{Version: versionText(), Started: begun.UTC()}
@@ -80,8 +81,35 @@ func schemeList() []adminapi.Scheme {
 	return all
 }
 
-// pauses are the dispatcher's, in the words of the API.
-type pauses struct{ stored dispatch.Pauses }
+// pauses are the dispatcher's, in the words of the API. What this process
+// dispatches is paused at once, not at its next look at Queen.
+type pauses struct {
+	stored  dispatch.Pauses
+	running *atomic.Pointer[dispatch.Dispatcher] // holds nil in a process that does not dispatch
+}
+
+// pauser pauses and resumes; both a dispatcher and what is stored do.
+type pauser interface {
+	PauseRoute(ctx context.Context, name string, info dispatch.PauseInfo) error
+	PauseTarget(ctx context.Context, name string, info dispatch.PauseInfo) error
+	ResumeRoute(ctx context.Context, name string) error
+	ResumeTarget(ctx context.Context, name string) error
+}
+
+// with lets the dispatcher do something, or else, where it does not know the
+// resource, what is stored.
+func (p pauses) with(do func(pauser) error) error {
+	if d := p.running.Load(); d != nil {
+		err := do(d)
+		switch {
+		case errors.Is(err, dispatch.ErrPausedByConfiguration): // its field is another matter
+			return nil
+		case !errors.Is(err, dispatch.ErrUnknown):
+			return err
+		}
+	}
+	return do(p.stored)
+}
 
 var _ admin.Pauses = pauses{}
 
@@ -89,9 +117,9 @@ func (p pauses) Pause(ctx context.Context, r bridge.Resource, why adminapi.Pause
 	info := dispatch.PauseInfo{Reason: why.Reason, By: why.By}
 	switch r.Kind {
 	case bridge.KindRoute:
-		return p.stored.PauseRoute(ctx, r.Name, info)
+		return p.with(func(to pauser) error { return to.PauseRoute(ctx, r.Name, info) })
 	case bridge.KindTarget:
-		return p.stored.PauseTarget(ctx, r.Name, info)
+		return p.with(func(to pauser) error { return to.PauseTarget(ctx, r.Name, info) })
 	}
 	return fmt.Errorf("pause %s: only routes and targets are", r)
 }
@@ -99,9 +127,9 @@ func (p pauses) Pause(ctx context.Context, r bridge.Resource, why adminapi.Pause
 func (p pauses) Resume(ctx context.Context, r bridge.Resource) error {
 	switch r.Kind {
 	case bridge.KindRoute:
-		return p.stored.ResumeRoute(ctx, r.Name)
+		return p.with(func(to pauser) error { return to.ResumeRoute(ctx, r.Name) })
 	case bridge.KindTarget:
-		return p.stored.ResumeTarget(ctx, r.Name)
+		return p.with(func(to pauser) error { return to.ResumeTarget(ctx, r.Name) })
 	}
 	return fmt.Errorf("resume %s: only routes and targets are paused", r)
 }

@@ -247,6 +247,44 @@ func TestRetriesNowReachABrokenTarget(t *testing.T) {
 	f.next()
 }
 
+// routeState is what a route does in the process that is asked.
+func (p *process) routeState(name string) string {
+	p.t.Helper()
+	s, err := p.api().Status(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, r := range s.Routes {
+		if r.Route == name {
+			return r.State
+		}
+	}
+	return ""
+}
+
+// A source that is stored and cannot be used keeps its webhooks: its provider
+// sends what was answered 503 again.
+func TestASourceThatCannotBeUsedIsAnswered503(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.startAPI(w.embedded(), "")
+	p.awaitReady()
+	broken := `{"op":"put","ns":"queenbridge","key":"rule/sources/broken","forever":true,"value":{"queenbridge":1,"kind":"sources","name":"broken",` +
+		`"document":"{\"name\":\"broken\",\"scheme\":\"fax\"}","created":"2026-01-01T00:00:00Z","updated":"2026-01-01T00:00:00Z","by":"x","write":"w"}}`
+	resp, err := http.Post(p.queen+"/api/v1/kv", "application/json", strings.NewReader(`{"operations":[`+broken+`]}`)) //nolint:noctx // a test
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	within(t, 3*time.Second, "the source is known", func() (bool, string) {
+		status := p.webhook("broken", "one")
+		return status == http.StatusServiceUnavailable, fmt.Sprint(status)
+	})
+	if status := p.webhook("other", "one"); status != http.StatusNotFound {
+		t.Errorf("a source that there is not = %d", status)
+	}
+}
+
 func TestPauseTestFireAndRetriesOverTheAPI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -277,6 +315,9 @@ func TestPauseTestFireAndRetriesOverTheAPI(t *testing.T) {
 	if err != nil || r.Meta.Paused == nil || r.Meta.Paused.Reason != "a look" {
 		t.Errorf("Read = %+v, %v, want it paused", r.Meta, err)
 	}
+	if s := p.routeState("held"); s != "paused" {
+		t.Errorf("state as soon as the pause was answered = %q", s)
+	}
 	fired, err := p.api().TestFire(t.Context(), "held", adminapi.TestEvent{Type: "ping", Body: json.RawMessage(`{"n":1.10}`)})
 	if err != nil || fired.Outcome != "delivered" || fired.Status != http.StatusOK {
 		t.Errorf("TestFire = %+v, %v", fired, err)
@@ -286,6 +327,9 @@ func TestPauseTestFireAndRetriesOverTheAPI(t *testing.T) {
 	}
 	if _, err := p.api().Resume(t.Context(), bridge.KindRoute, "held"); err != nil {
 		t.Fatal(err)
+	}
+	if s := p.routeState("held"); s == "paused" {
+		t.Errorf("state as soon as the end of the pause was answered = %q", s)
 	}
 	if status := p.webhook("held", "two"); status != http.StatusOK {
 		t.Fatalf("webhook = %d", status)

@@ -218,8 +218,8 @@ func (b *bridgeProcess) services(ctx context.Context, wants func(string) bool) (
 func (b *bridgeProcess) ingressService(ctx context.Context) (service, error) {
 	server, err := ingress.New(ingress.Config{
 		Sources: b.follower.applied.Sources, Settings: b.cfg.Ingress, Queen: b.link.client,
-		Incomplete: func() bool { return b.rules.Catalog().Synced.IsZero() },
-		Logger:     b.log, Metrics: b.reg, StopTimeout: b.cfg.StopTimeout, ShowSecret: b.showSecret,
+		Expected: b.expects,
+		Logger:   b.log, Metrics: b.reg, StopTimeout: b.cfg.StopTimeout, ShowSecret: b.showSecret,
 	})
 	if err != nil {
 		return service{}, err
@@ -232,6 +232,14 @@ func (b *bridgeProcess) ingressService(ctx context.Context) (service, error) {
 	b.addrs.ingress, b.ingress = l.Addr(), server
 	b.log.Info("ingress listening", "url", "http://"+l.Addr().String(), "sources", len(b.follower.applied.Sources))
 	return service{"ingress", func(ctx context.Context) error { return server.Run(ctx, l) }}, nil
+}
+
+// expects says that there is, or may be, a stored source of a name that is not in
+// use.
+func (b *bridgeProcess) expects(source string) bool {
+	c := b.rules.Catalog()
+	_, stored := c.Entry(bridge.Resource{Kind: bridge.KindSource, Name: source})
+	return stored || c.Synced.IsZero()
 }
 
 // dispatchService connects, sets up the queues and, when asked to, dispatches.

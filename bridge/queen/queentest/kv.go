@@ -207,6 +207,10 @@ func kvPrefix(k *kit) {
 		op.After = r.NextAfter
 	}
 	k.same("rows", got, []string{"0=0", "1=1", "2=2", "3=3", "4=4"})
+	whole := k.kv(queen.KVOp{Op: "getPrefix", Prefix: prefix})[0].Rows
+	for i, row := range k.kv(queen.KVOp{Op: "getPrefix", Prefix: prefix, KeysOnly: true})[0].Rows {
+		k.same("a row without its value", []any{row.Key, row.Version, row.Value == nil}, []any{whole[i].Key, whole[i].Version, true})
+	}
 }
 
 func kvMany(k *kit) {
