@@ -316,20 +316,28 @@ func (b *Broker) segmentRows(segs []*segment) []storedSegment {
 	last := map[int64]int{}
 	for _, s := range segs {
 		i, ok := last[s.part.num]
-		if ok && rows[i].base+uint64(len(rows[i].hashes)) == s.base && len(rows[i].blob) < joinLimit {
+		if ok && rows[i].base+uint64(len(rows[i].hashes)) == s.base && rows[i].size() < joinLimit {
 			r := &rows[i]
 			r.spans = append(r.spans, span{s.base, s.at})
 			r.hashes = append(r.hashes, s.hashes...)
-			r.blob = append(r.blob[:len(r.blob):len(r.blob)], s.blob...)
+			r.blobs = append(r.blobs, s.blob)
 			continue
 		}
 		last[s.part.num] = len(rows)
 		rows = append(rows, storedSegment{
 			queue: s.part.queue.num, part: s.part.num, base: s.base, spans: []span{{s.base, s.at}},
-			hashes: s.hashes[:len(s.hashes):len(s.hashes)], blob: s.blob,
+			hashes: s.hashes[:len(s.hashes):len(s.hashes)], blobs: [][]byte{s.blob},
 		})
 	}
 	return rows
+}
+
+// size is that of the messages to be written.
+func (s *storedSegment) size() (n int) {
+	for _, b := range s.blobs {
+		n += len(b)
+	}
+	return n
 }
 
 // joinLimit bounds the rows that segmentRows makes.

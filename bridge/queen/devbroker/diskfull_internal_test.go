@@ -62,16 +62,27 @@ func fullFile(t *testing.T, b *Broker, queue string) (fixed func()) {
 	b.mu.Lock()
 	num := b.st.queues[queue].num
 	b.mu.Unlock()
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
+	return s.bodies.fill(t, num)
+}
+
+// fill makes a queue's next file a full disk, until fixed is called.
+func (b *bodies) fill(t *testing.T, queue int64) (fixed func()) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last++
+	num := b.last
+	if err := os.Symlink("/dev/full", b.path(num)); err != nil {
 		t.Fatal(err)
 	}
-	s.bodies.mu.Lock()
-	defer s.bodies.mu.Unlock()
-	s.bodies.last++
-	s.bodies.current[num] = &bodyFile{num: s.bodies.last, f: full}
-	s.bodies.open++
-	return func() { s.bodies.seal(s.bodies.last) }
+	b.shut(b.current[queue])
+	b.current[queue] = &bodyFile{num: num, queue: queue}
+	return func() {
+		b.seal(num)
+		if err := b.remove(num); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // When the disk is full every request is refused with the reason, nothing that

@@ -22,8 +22,9 @@
 //
 // On disk a commit is one SQLite transaction, with one journal row for each
 // queue it pushed to, whatever the number of partitions; the bytes of a large
-// one go to a file of their queue first, and are written once. The journal is
-// folded, off the commit path, into runs by partition. Retention deletes rows
+// one go to a file of their queue first, and are written once. A commit that
+// only pushes to one queue that has such a file is one record there, with one
+// sync, and the next transaction lists it. The journal is folded, off the commit path, into runs by partition. Retention deletes rows
 // at once, and a file when nothing in it is wanted any more.
 //
 // # Where it differs from 1.3.0 on purpose

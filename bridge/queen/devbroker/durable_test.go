@@ -200,6 +200,36 @@ func TestFormat1IsBroughtUpToDate(t *testing.T) {
 	})
 }
 
+// Data of the second format, whose files held no records, is taken on: what is
+// folded and what is not, and what is pushed then.
+func TestFormat2IsBroughtUpToDate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/format2")); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.UnixMicro(1796057563719612))) // when the data was made
+		want := "m0 m3 m6 m9 m12 m15 m18 m21 m24 m27 m30 m33 m36 m39 n0 n1 n2 n3 n4"
+		for _, when := range []string{"first", "again"} {
+			a := open(t, devbroker.Config{Dir: dir})
+			if got := a.push("q", "p0", "m0", "n4", when); !cmp.Equal(got, []string{"duplicate", "duplicate", "queued"}) {
+				t.Errorf("%s: push of two known ids and a new one = %v", when, got)
+			}
+			want += " " + when
+			if got := a.pop("/queue/q/partition/p0", when, "batch=99&autoAck=true").txns(); got != want {
+				t.Errorf("%s: pop = %q, want %q", when, got, want)
+			}
+			if got := a.pop("/queue/r", when, "batch=9&autoAck=true").txns(); got != "x y z" {
+				t.Errorf("%s: pop = %q", when, got)
+			}
+			if err := a.broker.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 func TestSecondProcessIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,12 +13,19 @@ type idIndex struct {
 	hashes []uint64 // by offset
 	spans  []span   // when, ascending; the last one is open
 
-	// table is an open-addressed set of origin-relative offsets + 1; nil
+	// table is an open-addressed set of origin-relative offsets; tags says of
+	// each place whether it is taken and holds some more bits of the hash, so
+	// that looking for an id that is new touches little memory. Both are nil
 	// while the index is small enough to be searched through.
 	table  []uint32
+	tags   []byte
 	origin uint64
 	filled int
 }
+
+// tagOf is never 0, which is a free place. The place itself comes of the low
+// bits.
+func tagOf(hash uint64) byte { return byte(hash>>56) | 1 }
 
 // span says that the messages from offset start on were stored at.
 type span struct {
@@ -59,10 +66,10 @@ func (x *idIndex) insert(offset, hash uint64) {
 func (x *idIndex) place(offset, hash uint64) {
 	mask := uint64(len(x.table) - 1)
 	i := hash & mask
-	for x.table[i] != 0 {
+	for x.tags[i] != 0 {
 		i = (i + 1) & mask
 	}
-	x.table[i] = uint32(offset-x.origin) + 1
+	x.table[i], x.tags[i] = uint32(offset-x.origin), tagOf(hash)
 	x.filled++
 }
 
@@ -71,7 +78,7 @@ func (x *idIndex) rebuild() {
 	for size < 2*len(x.hashes) {
 		size *= 2
 	}
-	x.table, x.origin, x.filled = make([]uint32, size), x.base, 0
+	x.table, x.tags, x.origin, x.filled = make([]uint32, size), make([]byte, size), x.base, 0
 	for i, h := range x.hashes {
 		x.place(x.base+uint64(i), h)
 	}
@@ -88,9 +95,12 @@ func (x *idIndex) each(hash uint64, found func(offset uint64)) {
 		}
 		return
 	}
-	mask := uint64(len(x.table) - 1)
-	for i := hash & mask; x.table[i] != 0; i = (i + 1) & mask {
-		offset := x.origin + uint64(x.table[i]) - 1
+	mask, tag := uint64(len(x.table)-1), tagOf(hash)
+	for i := hash & mask; x.tags[i] != 0; i = (i + 1) & mask {
+		if x.tags[i] != tag {
+			continue
+		}
+		offset := x.origin + uint64(x.table[i])
 		if offset >= x.base && x.hashes[offset-x.base] == hash {
 			found(offset)
 		}
@@ -151,7 +161,7 @@ func (x *idIndex) forget(offset uint64) {
 	i := sort.Search(len(x.spans), func(i int) bool { return x.spans[i].start > offset })
 	x.spans = x.spans[max(i-1, 0):]
 	if len(x.hashes) <= small {
-		x.table, x.filled = nil, 0
+		x.table, x.tags, x.filled = nil, nil, 0
 		x.hashes, x.spans = slices.Clone(x.hashes), slices.Clone(x.spans)
 	}
 }

@@ -102,7 +102,8 @@ type storedSegment struct {
 	base   uint64
 	spans  []span
 	hashes []uint64 // written, not read back
-	blob   []byte
+	blobs  [][]byte // its messages, as they are written
+	blob   []byte   // and as they are read back
 }
 
 // idRow is a stored segment without its bytes.

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,17 +23,28 @@ type bodies struct {
 	dir   string
 	limit int64              // bytes beyond which the next file of a series begins
 	enter func(string) error // makes a folder's entries durable: syncDir
+	sync  func(*os.File) error
 
 	mu      sync.Mutex
 	last    int64               // the highest number given
 	current map[int64]*bodyFile // by queue: what is appended to
+	grown   map[*bodyFile]bool  // beyond their tails
 	open    int
 }
 
+// bodyFile is a file of a queue. Up to its tail SQLite knows what is in it;
+// behind it are records, if the bytes of all that grew it since are one.
 type bodyFile struct {
-	num  int64
-	size int64
-	f    *os.File // nil: not open
+	num, queue int64
+	size, tail int64
+	records    int64    // where the records behind the tail end
+	f          *os.File // nil: not open
+}
+
+// grownFile is how far a file has grown.
+type grownFile struct {
+	file             *bodyFile
+	num, queue, size int64
 }
 
 // extent is where encoded messages of a segment are.
@@ -46,9 +59,12 @@ const (
 	bodySuffix   = ".log"
 )
 
-// openBodies finds the files of a directory; known says which of them hold
-// anything, and of which queue. Others are left by a crash, and removed.
-func openBodies(dir string, known map[int64]int64) (*bodies, error) {
+// knownFile is what SQLite knows of a file.
+type knownFile struct{ queue, tail int64 }
+
+// openBodies finds the files of a directory; known are those that hold anything.
+// Others are left by a crash, and removed.
+func openBodies(dir string, known map[int64]knownFile) (*bodies, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err
 	}
@@ -59,26 +75,22 @@ func openBodies(dir string, known map[int64]int64) (*bodies, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bodies{dir: dir, limit: bodyFileSize, enter: syncDir, current: map[int64]*bodyFile{}}
+	b := &bodies{dir: dir, limit: bodyFileSize, enter: syncDir, sync: (*os.File).Sync, current: map[int64]*bodyFile{}, grown: map[*bodyFile]bool{}}
 	for _, e := range entries {
 		num, err := strconv.ParseInt(strings.TrimSuffix(e.Name(), bodySuffix), 10, 64)
 		if err != nil {
 			continue // not ours
 		}
-		info, err := e.Info()
-		if err != nil {
-			return nil, err
-		}
 		b.last = max(b.last, num)
-		queue, ok := known[num]
+		is, ok := known[num]
 		if !ok {
 			if err := b.remove(num); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if c := b.current[queue]; c == nil || c.num < num {
-			b.current[queue] = &bodyFile{num: num, size: info.Size()}
+		if c := b.current[is.queue]; c == nil || c.num < num {
+			b.current[is.queue] = &bodyFile{num: num, queue: is.queue, size: is.tail, tail: is.tail, records: is.tail}
 		}
 	}
 	for num := range known {
@@ -87,9 +99,9 @@ func openBodies(dir string, known map[int64]int64) (*bodies, error) {
 	return b, nil
 }
 
-func (b *bodies) path(num int64) string {
-	return filepath.Join(b.dir, fmt.Sprintf("%010d%s", num, bodySuffix))
-}
+func (b *bodies) path(num int64) string { return filepath.Join(b.dir, bodyName(num)) }
+
+func bodyName(num int64) string { return fmt.Sprintf("%010d%s", num, bodySuffix) }
 
 // append writes data to a queue's series and returns where, once it is on
 // disk. What a failed write left is overwritten by the next.
@@ -100,16 +112,88 @@ func (b *bodies) append(queue int64, data []byte) (file, at int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	if _, err := c.f.WriteAt(data, c.size); err != nil {
-		_ = c.f.Truncate(c.size) // gives the room back; its failure changes nothing
-		return 0, 0, err
-	}
-	if err := c.f.Sync(); err != nil {
+	if err := b.write(c, data); err != nil {
 		return 0, 0, err
 	}
 	at = c.size
 	c.size += int64(len(data))
+	b.grown[c] = true
 	return c.num, at, nil
+}
+
+// follow appends a record to a queue's file, when all behind its tail are
+// records and it has room. What a failed write left is passed over by all that
+// follow: it may be a whole record, which a start must not find.
+func (b *bodies) follow(queue int64, record func(file, at int64) []byte) (done bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.current[queue]
+	if c == nil || c.tail == 0 || c.records != c.size || c.size >= b.limit {
+		return false, nil
+	}
+	if c, err = b.writable(queue); err != nil {
+		return true, err
+	}
+	data := record(c.num, c.size)
+	if err = b.write(c, data); err == nil {
+		c.records += int64(len(data))
+	}
+	c.size += int64(len(data))
+	b.grown[c] = true
+	return true, err
+}
+
+// write puts data at the end of a file, on disk; mu is held. A file that failed
+// is opened again by the next.
+func (b *bodies) write(c *bodyFile, data []byte) error {
+	_, err := c.f.WriteAt(data, c.size)
+	if err == nil {
+		err = b.sync(c.f)
+	}
+	if err != nil {
+		_ = c.f.Truncate(c.size) // gives the room back; its failure changes nothing
+		b.shut(c)
+	}
+	return err
+}
+
+// currentFiles are the files that are appended to.
+func (b *bodies) currentFiles() []*bodyFile {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Values(b.current))
+}
+
+// grow notes that a file has records up to a size.
+func (b *bodies) grow(c *bodyFile, size int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c.size, c.records = size, size
+	b.grown[c] = true
+}
+
+// grownFiles are the files that have grown beyond their tails.
+func (b *bodies) grownFiles() []grownFile {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := make([]grownFile, 0, len(b.grown))
+	for c := range b.grown {
+		list = append(list, grownFile{file: c, num: c.num, queue: c.queue, size: c.size})
+	}
+	return list
+}
+
+// settle notes the tails that SQLite knows now.
+func (b *bodies) settle(list []grownFile) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, g := range list {
+		g.file.tail = g.size
+		g.file.records = max(g.file.records, g.size)
+		if g.file.size == g.size {
+			delete(b.grown, g.file)
+		}
+	}
 }
 
 // writable is the open file a queue's bytes go to; mu is held.
@@ -118,7 +202,7 @@ func (b *bodies) writable(queue int64) (*bodyFile, error) {
 	if c == nil || c.size >= b.limit {
 		b.shut(c)
 		b.last++
-		c = &bodyFile{num: b.last}
+		c = &bodyFile{num: b.last, queue: queue}
 		b.current[queue] = c
 	}
 	if c.f != nil {
@@ -163,6 +247,7 @@ func (b *bodies) seal(num int64) {
 		if c.num == num {
 			b.shut(c)
 			delete(b.current, queue)
+			delete(b.grown, c)
 		}
 	}
 }
@@ -229,7 +314,9 @@ func appendBody(dst []byte, s *storedSegment) []byte {
 	begin := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	dst = appendSpans(dst, s.base, s.spans)
-	dst = append(dst, s.blob...)
+	for _, b := range s.blobs {
+		dst = append(dst, b...)
+	}
 	binary.LittleEndian.PutUint32(dst[begin:], crc32.Checksum(dst[begin+4:], castagnoli))
 	return dst
 }

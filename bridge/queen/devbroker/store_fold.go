@@ -2,17 +2,17 @@ package devbroker
 
 import (
 	"cmp"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
 )
 
-// When the journal is folded: after so many bytes or segments. A start reads
-// what is not folded yet.
+// When the journal is folded: after so many segments, bytes that it holds in
+// memory, and bytes in all. A start reads what is not folded yet.
 const (
-	foldBytes    = 8 << 20
+	foldHeld     = 8 << 20
+	foldBytes    = 64 << 20
 	foldSegments = 16 << 10
 	// runExtents bounds a row of runs.
 	runExtents = 512
@@ -34,10 +34,11 @@ func (s *sqliteStore) fold() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := &writing{store: s, ctx: context.Background()}
+	w := s.newWriting()
+	w.folded = list[len(list)-1].row
 	w.transaction(func() {
 		w.runs(list, extents)
-		w.do("nojournal", list[len(list)-1].row)
+		w.do("nojournal", w.folded)
 	})
 	if w.err != nil {
 		return fmt.Errorf("fold: %w", w.err)
@@ -89,12 +90,12 @@ type run struct {
 func (w *writing) runs(list []*recent, extents []extent) {
 	var done []*run
 	open := map[int64]*run{}
-	files := map[int64]int64{} // queue of each file
+	files := map[int64]knownFile{}
 	live := map[int64]int{}
 	for i, r := range list {
 		p := extents[i]
 		if p.file != 0 {
-			files[p.file] = r.queue
+			files[p.file] = knownFile{r.queue, max(files[p.file].tail, p.at+int64(p.size))}
 		}
 		if r.dropped.Load() {
 			w.store.deleted.Store(true) // its file may have been made for nothing
@@ -119,8 +120,8 @@ func (w *writing) runs(list []*recent, extents []extent) {
 	for _, of := range done { // in the order of the table: pages are written once
 		w.run(of)
 	}
-	for file, queue := range files {
-		w.do("file", file, queue, live[file])
+	for num, is := range files {
+		w.do("file", num, is.queue, live[num], is.tail)
 	}
 }
 
@@ -170,7 +171,8 @@ func (s *sqliteStore) sweep() error {
 		}
 		return err
 	})
-	w := &writing{store: s, ctx: context.Background(), err: l.err}
+	w := s.newWriting()
+	w.err = l.err
 	if len(empty) > 0 {
 		w.transaction(func() {
 			for _, num := range empty {

@@ -131,7 +131,7 @@ const bulkSize = 100 << 10
 func (s *shelf) bulk(part int64) error {
 	g := storedSegment{queue: queueOf(part), part: part, base: s.next[part], spans: []span{{s.next[part], 1}}}
 	payload := strings.Repeat("x", bulkSize)
-	g.blob = appendMessage(nil, message{txn: fmt.Append(nil, g.base), payload: []byte(payload)})
+	g.blobs = [][]byte{appendMessage(nil, message{txn: fmt.Append(nil, g.base), payload: []byte(payload)})}
 	g.hashes = []uint64{uint64(part)<<32 | g.base}
 	row := partitionRow{num: part, queue: queueOf(part), first: s.first[part], next: s.next[part] + 1}
 	if err := s.store.commit(&changes{parts: []partitionRow{row}, segments: []storedSegment{g}}); err != nil {
@@ -151,18 +151,9 @@ func TestJournalIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newShelf(t, 5)
 	defer func() { s.close() }()
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	const limit = 10 * bulkSize
 	s.store.journal.limit = limit
-	b := s.store.bodies
-	b.mu.Lock()
-	b.last++
-	b.current[queueOf(1)] = &bodyFile{num: b.last, f: full}
-	b.open++
-	b.mu.Unlock()
+	fixed := s.store.bodies.fill(t, queueOf(1))
 	var refused error
 	for range 2 * limit / bulkSize {
 		if refused = s.bulk(1); refused != nil {
@@ -178,7 +169,7 @@ func TestJournalIsBounded(t *testing.T) {
 	if err := s.store.commit(&changes{version: 7}); err != nil {
 		t.Errorf("a commit that adds no message = %v", err)
 	}
-	b.seal(b.last)
+	fixed()
 	if err := s.bulk(1); err != nil {
 		t.Errorf("a commit once there is room = %v", err)
 	}

@@ -5,15 +5,16 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 )
 
 // messageTables hold messages: the journal of the latest commits, runs of
 // segments by partition, and the files their bytes are in. live is how many
-// bytes of a file runs point to.
+// bytes of a file runs point to; behind tail there are records, or nothing.
 const messageTables = `CREATE TABLE journal (id INTEGER PRIMARY KEY, queue INTEGER, file INTEGER, at INTEGER, extents BLOB, ids BLOB, data BLOB);
 CREATE TABLE run (part INTEGER, base INTEGER, count INTEGER, extents BLOB, ids BLOB, PRIMARY KEY (part, base)) WITHOUT ROWID;
-CREATE TABLE file (num INTEGER PRIMARY KEY, queue INTEGER, live INTEGER);`
+CREATE TABLE file (num INTEGER PRIMARY KEY, queue INTEGER, live INTEGER, tail INTEGER);`
 
 // newColumns are those that format 1 lacks: what it could not hold is false.
 const newColumns = `
@@ -43,9 +44,13 @@ func (s *sqliteStore) migrate(ctx context.Context, file string) error {
 		if err := s.fromFormat1(ctx, dir); err != nil {
 			return fmt.Errorf("bring the data from format 1 to %d: %w", format, err)
 		}
+	case version == 2:
+		if err := s.fromFormat2(ctx, dir); err != nil {
+			return fmt.Errorf("bring the data from format 2 to %d: %w", format, err)
+		}
 	}
 	known, err := s.knownFiles()
-	if err == nil && s.bodies == nil {
+	if err == nil {
 		s.bodies, err = openBodies(dir, known)
 	}
 	s.journal = newJournal()
@@ -63,14 +68,15 @@ func (s *sqliteStore) create(ctx context.Context) error {
 	return err
 }
 
-// knownFiles are the files that hold anything, and their queues.
-func (s *sqliteStore) knownFiles() (map[int64]int64, error) {
-	known := map[int64]int64{}
+// knownFiles are the files that hold anything.
+func (s *sqliteStore) knownFiles() (map[int64]knownFile, error) {
+	known := map[int64]knownFile{}
 	l := &loading{store: s}
-	l.each("files", `SELECT num, queue FROM file`, func(scan func(...any) error) error {
-		var num, queue int64
-		err := scan(&num, &queue)
-		known[num] = queue
+	l.each("files", `SELECT num, queue, tail FROM file`, func(scan func(...any) error) error {
+		var num int64
+		var is knownFile
+		err := scan(&num, &is.queue, &is.tail)
+		known[num] = is
 		return err
 	})
 	return known, l.err
@@ -82,6 +88,7 @@ func (s *sqliteStore) fromFormat1(ctx context.Context, dir string) (err error) {
 	if s.bodies, err = openBodies(dir, nil); err != nil {
 		return err
 	}
+	defer s.bodies.close()
 	// Read beside the transaction that writes: the tables are as they were.
 	rows, err := s.reader.QueryContext(ctx, `SELECT p.queue, s.part, s.base, s.ids, b.data
 		FROM segment s JOIN body b ON b.id = s.body JOIN part p ON p.num = s.part ORDER BY s.part, s.base`)
@@ -96,7 +103,29 @@ func (s *sqliteStore) fromFormat1(ctx context.Context, dir string) (err error) {
 		_, back := s.write.ExecContext(ctx, `ROLLBACK`)
 		return errors.Join(err, back)
 	}
-	_, err = s.write.ExecContext(ctx, `DROP TABLE segment; DROP TABLE body; PRAGMA user_version = 2; COMMIT`)
+	_, err = s.write.ExecContext(ctx, `DROP TABLE segment; DROP TABLE body; PRAGMA user_version = 3; COMMIT`)
+	return err
+}
+
+// fromFormat2 notes how long the files are: format 2 had no records.
+func (s *sqliteStore) fromFormat2(ctx context.Context, dir string) error {
+	if _, err := s.write.ExecContext(ctx, `BEGIN IMMEDIATE; ALTER TABLE file ADD COLUMN tail INTEGER DEFAULT 0`); err != nil {
+		return err
+	}
+	known, err := s.knownFiles()
+	for num := range known {
+		info, statErr := os.Stat(filepath.Join(dir, bodyName(num)))
+		if statErr != nil {
+			continue // reading it says so
+		}
+		_, setErr := s.write.ExecContext(ctx, `UPDATE file SET tail = ? WHERE num = ?`, info.Size(), num)
+		err = errors.Join(err, setErr)
+	}
+	if err != nil {
+		_, back := s.write.ExecContext(ctx, `ROLLBACK`)
+		return errors.Join(err, back)
+	}
+	_, err = s.write.ExecContext(ctx, `PRAGMA user_version = 3; COMMIT`)
 	return err
 }
 
@@ -108,7 +137,7 @@ func (s *sqliteStore) moveSegments(ctx context.Context, rows *sql.Rows) error {
 			return err
 		}
 	}
-	w := &writing{store: s, ctx: ctx}
+	w := s.newWriting()
 	var list []*recent
 	bytes := 0
 	flush := func() error {
@@ -126,7 +155,7 @@ func (s *sqliteStore) moveSegments(ctx context.Context, rows *sql.Rows) error {
 			return err
 		}
 		list, bytes = append(list, r), bytes+len(r.body)
-		if bytes >= foldBytes {
+		if bytes >= foldHeld {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -147,7 +176,7 @@ func scanFormat1(rows *sql.Rows) (*recent, error) {
 	if r.spans, r.hashes, err = decodeIDs(r.base, ids); err != nil {
 		return nil, err
 	}
-	r.body = appendBody(nil, &storedSegment{base: r.base, spans: r.spans, blob: data})
+	r.body = appendBody(nil, &storedSegment{base: r.base, spans: r.spans, blobs: [][]byte{data}})
 	r.extent = extent{size: len(r.body), count: len(r.hashes)}
 	return r, nil
 }

@@ -25,6 +25,8 @@ type shelf struct {
 	next   map[int64]uint64
 	known  map[int64]map[uint64]string // by partition and offset
 	at     micros
+
+	records int // seen between transactions
 }
 
 func (s *shelf) open() {
@@ -64,6 +66,39 @@ func (s *shelf) commit() {
 	}
 }
 
+// record stores new messages of known partitions of one queue: a record, where
+// its file is one for that.
+func (s *shelf) record() {
+	s.t.Helper()
+	c, queue := &changes{}, 100+s.random.Int64N(3)
+	for part := range int64(9) {
+		if queueOf(part) == queue && s.known[part] != nil && s.random.IntN(2) == 0 {
+			c.segments = append(c.segments, s.segment(part))
+		}
+	}
+	if err := s.store.commit(c); err != nil {
+		s.t.Fatal(err)
+	}
+	s.records += len(s.store.unlisted)
+}
+
+// crash goes on with a copy of the files as they are, without closing.
+func (s *shelf) crash() {
+	s.t.Helper()
+	copied := s.t.TempDir()
+	s.store.tidying.Lock() // a copy takes its time, a power cut none
+	s.store.mu.Lock()
+	err := os.CopyFS(copied, os.DirFS(s.dir))
+	s.store.mu.Unlock()
+	s.store.tidying.Unlock()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.close()
+	s.dir = copied
+	s.open()
+}
+
 func (s *shelf) segment(part int64) storedSegment {
 	g := storedSegment{queue: queueOf(part), part: part, base: s.next[part]}
 	size := []int{10, 1000, 90_000}[s.random.IntN(3)]
@@ -72,7 +107,7 @@ func (s *shelf) segment(part int64) storedSegment {
 		offset := s.next[part]
 		g.spans = append(g.spans, span{offset, s.at})
 		payload := fmt.Sprintf("%d-%d-%s", part, offset, strings.Repeat("x", s.random.IntN(size)))
-		g.blob = appendMessage(g.blob, message{txn: fmt.Append(nil, offset), payload: []byte(payload)})
+		g.blobs = append(g.blobs, appendMessage(nil, message{txn: fmt.Append(nil, offset), payload: []byte(payload)}))
 		g.hashes = append(g.hashes, uint64(part)<<32|offset)
 		if s.known[part] == nil {
 			s.known[part] = map[uint64]string{}
@@ -184,6 +219,9 @@ func TestStoreHoldsWhatWasCommitted(t *testing.T) {
 			for range 100 {
 				s.step()
 			}
+			if s.records == 0 {
+				t.Error("no commit was a record: the test does not cover them")
+			}
 			for part := range s.next {
 				s.first[part] = s.next[part]
 				row := partitionRow{num: part, queue: queueOf(part), first: s.first[part], next: s.next[part]}
@@ -204,9 +242,14 @@ func TestStoreHoldsWhatWasCommitted(t *testing.T) {
 
 func (s *shelf) step() {
 	s.t.Helper()
-	switch n := s.random.IntN(20); {
-	case n < 12:
+	switch n := s.random.IntN(28); {
+	case n < 8:
 		s.commit()
+	case n < 12 || n >= 22:
+		s.record()
+	case n >= 20:
+		s.crash()
+		s.check("a crash")
 	case n < 15:
 		s.retain()
 		s.check("retention")

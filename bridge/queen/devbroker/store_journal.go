@@ -183,18 +183,18 @@ func (j *journal) folded(n int) {
 	j.all = append([]*recent(nil), j.all[n:]...)
 }
 
-// size is how much waits for a fold.
-func (j *journal) size() (segments, bytes int) {
+// long says that it is time for a fold.
+func (j *journal) long() bool {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	return len(j.all), j.bytes
+	return len(j.all) >= foldSegments || j.held >= foldHeld || j.bytes >= foldBytes
 }
 
-// full says that the journal holds as much in memory as it may.
+// full says that the journal has grown as far as it may.
 func (j *journal) full() bool {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	return j.held >= j.limit
+	return j.held >= j.limit || j.bytes >= mostFolds*foldBytes || len(j.all) >= mostFolds*foldSegments
 }
 
 // holds says that a file holds segments of the journal.
@@ -207,21 +207,25 @@ func (j *journal) holds(file int64) bool {
 // entry is a journal row in the making: what one commit adds to one queue.
 type entry struct {
 	queue        int64
+	source       []*storedSegment
 	file, at     int64 // file 0: the bytes are in the row
 	segments     []*recent
 	extents, ids []byte
 	data         []byte
 }
 
-// journalLimit bounds the bytes of the journal that are in memory: when folds
-// fail, or fall behind, a commit folds before it adds to them.
-const journalLimit = 8 * foldBytes
+// mostFolds bounds the journal: when folds fail, or fall behind, a commit folds
+// before it adds to what is worth so many of them.
+const (
+	mostFolds    = 8
+	journalLimit = mostFolds * foldHeld
+)
 
 // inlineLimit is the size up to which bytes go through the journal: below it
 // one sync for both is worth more than writing the bytes once.
 const inlineLimit = 256 << 10
 
-// entries makes the journal rows of a commit.
+// entries sorts the segments of a commit by queue.
 func entries(segs []storedSegment) []*entry {
 	var list []*entry
 	of := map[int64]*entry{}
@@ -233,24 +237,47 @@ func entries(segs []storedSegment) []*entry {
 			of[s.queue] = e
 			list = append(list, e)
 		}
-		e.add(s)
+		e.source = append(e.source, s)
 	}
 	return list
 }
 
-func (e *entry) add(s *storedSegment) {
-	begin := len(e.data)
-	e.data = appendBody(e.data, s)
-	size := len(e.data) - begin
-	ids := encodeIDs(s.base, s.spans, s.hashes)
-	e.ids = append(binary.AppendUvarint(e.ids, uint64(len(ids))), ids...)
-	for _, n := range []uint64{uint64(s.part), s.base, uint64(len(s.hashes)), uint64(size)} {
+// bound is at least the size of the encoded messages.
+func (e *entry) bound() (n int) {
+	for _, s := range e.source {
+		n += 4 + (1+2*len(s.spans))*binary.MaxVarintLen64 + s.size()
+	}
+	return n
+}
+
+// encode appends the messages to dst, which it returns, and makes what the row
+// says of them.
+func (e *entry) encode(dst []byte) []byte {
+	begin := len(dst)
+	list := make([]recent, len(e.source))
+	e.segments = make([]*recent, len(e.source))
+	for i, s := range e.source {
+		at := len(dst)
+		dst = appendBody(dst, s)
+		list[i].describe(s, extent{at: int64(at - begin), size: len(dst) - at, count: len(s.hashes)})
+		e.segments[i] = &list[i]
+		e.add(&list[i])
+	}
+	e.data, e.source = dst[begin:], nil
+	return dst
+}
+
+func (r *recent) describe(s *storedSegment, p extent) {
+	r.queue, r.part, r.base, r.spans, r.hashes, r.extent = s.queue, s.part, s.base, s.spans, s.hashes, p
+}
+
+// add notes a segment in what the row says.
+func (e *entry) add(r *recent) {
+	for _, n := range [...]uint64{uint64(r.part), r.base, uint64(len(r.hashes)), uint64(r.extent.size)} {
 		e.extents = binary.AppendUvarint(e.extents, n)
 	}
-	e.segments = append(e.segments, &recent{
-		queue: s.queue, part: s.part, base: s.base, spans: s.spans, hashes: s.hashes,
-		extent: extent{at: int64(begin), size: size, count: len(s.hashes)},
-	})
+	ids := encodeIDs(r.base, r.spans, r.hashes)
+	e.ids = append(binary.AppendUvarint(e.ids, uint64(len(ids))), ids...)
 }
 
 // settle says where the entry is now.

@@ -16,8 +16,8 @@ import (
 )
 
 // sqliteStore keeps the state in one SQLite database, in WAL mode with a sync
-// at every commit, and message bytes in files beside it. One connection
-// writes, others read beside it; the journal and SQLite's own log are folded
+// at every commit, and message bytes, with the records of plain pushes, in
+// files beside it. One connection writes, others read beside it; the journal and SQLite's own log are folded
 // off the commit path.
 type sqliteStore struct {
 	log    *slog.Logger
@@ -27,6 +27,9 @@ type sqliteStore struct {
 	write   *sql.Conn
 	exec    map[string]*sql.Stmt
 	nextRow int64 // of the journal
+	scratch []byte
+	// unlisted are the records since the last transaction.
+	unlisted []unlisted
 
 	bodies  *bodies
 	journal *journal
@@ -87,7 +90,10 @@ func (s *sqliteStore) open(file string) (err error) {
 	if s.readTimer, err = s.reader.PrepareContext(ctx, `SELECT data FROM timerbody WHERE id = ?`); err != nil {
 		return err
 	}
-	return s.loadJournal()
+	if err := s.loadJournal(); err != nil {
+		return err
+	}
+	return s.recoverRecords()
 }
 
 func (s *sqliteStore) durable() bool { return true }
@@ -109,7 +115,7 @@ func (s *sqliteStore) reportTorn(ctx context.Context, file string) error {
 
 // format is the version of the tables below, which they carry as user_version.
 // A broker refuses data of a later one.
-const format = 2
+const format = 3
 
 const schema = `BEGIN;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
@@ -128,13 +134,16 @@ CREATE TABLE kv (ns TEXT, key TEXT, value BLOB, version INTEGER, modified INTEGE
 CREATE TABLE dead (id TEXT PRIMARY KEY, queue TEXT, queue_num INTEGER, partition TEXT, part_id TEXT, grp TEXT, txn TEXT, message BLOB,
 	text TEXT, retries INTEGER, at INTEGER, data BLOB);
 CREATE TABLE trace (id TEXT PRIMARY KEY, txn TEXT, part TEXT, grp TEXT, event TEXT, names TEXT, data BLOB, at INTEGER);
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 `
 
 func (s *sqliteStore) close() error {
 	close(s.written)
 	s.wg.Wait()
 	var errs []error
+	if len(s.unlisted) > 0 {
+		errs = append(errs, s.listAll())
+	}
 	if s.bodies != nil {
 		s.bodies.close()
 	}
@@ -187,8 +196,7 @@ const foldPause = 5 * time.Second
 func (s *sqliteStore) tidy() {
 	s.tidying.Lock()
 	defer s.tidying.Unlock()
-	segments, bytes := s.journal.size()
-	if (segments >= foldSegments || bytes >= foldBytes) && time.Now().After(s.foldAgain) {
+	if s.journal.long() && time.Now().After(s.foldAgain) {
 		if err := s.fold(); err != nil {
 			s.log.Warn("folding the journal failed; it grows until that works", "err", err)
 			s.foldAgain = time.Now().Add(foldPause)

@@ -20,7 +20,8 @@ var writeStatements = map[string]string{
 	"nojournal":  `DELETE FROM journal WHERE id <= ?`,
 	"noentry":    `DELETE FROM journal WHERE id = ?`,
 	"run":        `INSERT INTO run VALUES (?, ?, ?, ?, ?)`,
-	"file":       `INSERT INTO file VALUES (?, ?, ?) ON CONFLICT (num) DO UPDATE SET live = live + excluded.live`,
+	"file":       `INSERT INTO file VALUES (?, ?, ?, ?) ON CONFLICT (num) DO UPDATE SET live = live + excluded.live, tail = max(tail, excluded.tail)`,
+	"tail":       `INSERT INTO file VALUES (?, ?, 0, ?) ON CONFLICT (num) DO UPDATE SET tail = excluded.tail`,
 	"freed":      `UPDATE file SET live = live - ? WHERE num = ?`,
 	"nofile":     `DELETE FROM file WHERE num = ?`,
 	"timer":      `INSERT OR REPLACE INTO timer VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -49,8 +50,10 @@ func (s *sqliteStore) commit(c *changes) error {
 		return err
 	}
 	s.mu.Lock()
-	w := &writing{store: s, ctx: context.Background()}
-	w.all(c)
+	w := s.newWriting()
+	if list := entries(c.segments); !w.logged(c, list) {
+		w.all(c, list)
+	}
 	if w.err == nil {
 		s.note(w, c)
 	}
@@ -97,6 +100,11 @@ func (s *sqliteStore) carry(n int) {
 	}
 }
 
+// newWriting begins a commit; mu is held, or nobody else is there.
+func (s *sqliteStore) newWriting() *writing {
+	return &writing{store: s, ctx: context.Background()}
+}
+
 // writing is one commit under way. The first error sticks.
 type writing struct {
 	store   *sqliteStore
@@ -106,6 +114,8 @@ type writing struct {
 	recent  []*recent     // of the journal, once committed
 	freed   map[int64]int // bytes of each file nobody needs any more
 	noFiles []int64       // to be removed, once committed
+	folded  int64         // the last row of the journal that a fold takes away
+	tails   []grownFile
 }
 
 // transaction runs f between BEGIN and COMMIT, or ROLLBACK when anything fails.
@@ -116,11 +126,13 @@ func (w *writing) transaction(f func()) {
 	if _, w.err = w.store.write.ExecContext(w.ctx, `BEGIN IMMEDIATE`); w.err != nil {
 		return
 	}
+	w.list()
 	f()
 	if w.err == nil {
 		_, w.err = w.store.write.ExecContext(w.ctx, `COMMIT`)
 	}
 	if w.err == nil {
+		w.listed()
 		return
 	}
 	if _, err := w.store.write.ExecContext(w.ctx, `ROLLBACK`); err != nil { // SQLite rolls back by itself when the disk is full
@@ -129,8 +141,7 @@ func (w *writing) transaction(f func()) {
 }
 
 // all writes a batch: large bodies to their files first, then the rows.
-func (w *writing) all(c *changes) {
-	list := entries(c.segments)
+func (w *writing) all(c *changes, list []*entry) {
 	w.bodies(list)
 	w.transaction(func() {
 		w.groupRemovals(c) // first: the same batch may hold a new group of that name
@@ -146,26 +157,28 @@ func (w *writing) all(c *changes) {
 	})
 }
 
-// bodies writes to the files what is too large for the journal.
+// bodies encodes the entries and writes to the files what is too large for the
+// journal.
 func (w *writing) bodies(list []*entry) {
 	for _, e := range list {
-		if len(e.data) < inlineLimit || w.err != nil {
+		size := e.bound()
+		if size < inlineLimit {
+			e.encode(make([]byte, 0, size))
 			continue
 		}
-		if e.file, e.at, w.err = w.store.bodies.append(e.queue, e.data); w.err == nil {
-			e.data = nil
+		data := e.encode(w.store.buffer(size))
+		if w.err == nil {
+			e.file, e.at, w.err = w.store.bodies.append(e.queue, data)
 		}
+		e.data = nil
+		w.store.keep(data)
 	}
 }
 
 // journal writes a row for each queue.
 func (w *writing) journal(list []*entry) {
 	for _, e := range list {
-		row := w.store.nextRow
-		w.store.nextRow++
-		if e.file != 0 {
-			w.do("file", e.file, e.queue, 0)
-		}
+		row := w.store.row()
 		w.do("journal", row, e.queue, e.file, e.at, e.extents, e.ids, e.data)
 		w.bytes += len(e.data)
 		w.recent = append(w.recent, e.settle(row)...)
