@@ -20,6 +20,9 @@ const (
 	maxHelpers    = 8
 	orderedBatch  = 50 // ordering partition: called one after the other
 	suspectFor    = 2 * leaseNone
+	// lastAnswer is how long a pop under way is still listened to when its feed
+	// stops: many times what Queen needs to answer it where there is something.
+	lastAnswer = 250 * time.Millisecond
 )
 
 // feed pops one queue for a route: one long poll while there is little to do,
@@ -135,16 +138,27 @@ func (f *feed) turn(ctx context.Context, wait time.Duration) (full bool, err err
 // pop pops. What room is reserved is kept for an answer at once: nothing is
 // reserved while Queen waits.
 func (f *feed) pop(ctx context.Context, req queen.PopRequest, p *planned) (queen.Popped, error) {
+	within, cancel := listening(ctx, min(lastAnswer, f.r.d.stopTimeout/10))
+	defer cancel()
 	if p.slots > 0 {
 		now := req
 		now.Wait = 0
-		popped, err := f.r.d.queen.Pop(ctx, now)
-		if err != nil || len(popped.Messages) > 0 || req.Wait == 0 {
+		popped, err := f.r.d.queen.Pop(within, now)
+		if err != nil || len(popped.Messages) > 0 || req.Wait == 0 || ctx.Err() != nil {
 			return popped, err
 		}
 		f.giveBack(p)
 	}
-	return f.r.d.queen.Pop(ctx, req)
+	return f.r.d.queen.Pop(within, req)
+}
+
+// listening ends a while after ctx does. Where a feed stops, the answer to its
+// pop may be on its way: what it leased would come again only when that lease
+// runs out, so it is awaited for a moment, and given back.
+func listening(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(after, cancel) })
+	return longer, func() { stop(); cancel() }
 }
 
 // giveBack gives back the room that is reserved, if any.

@@ -3,10 +3,13 @@ package dispatch_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen"
 	"github.com/queenbridge/queenbridge/dispatch"
 )
 
@@ -71,4 +74,61 @@ func TestStopCancelsWhatOutlastsIt(t *testing.T) {
 			t.Errorf("%d messages and %d timers left, want the event's retry", n, m)
 		}
 	})
+}
+
+// slowAnswers is a network on which the answers to pops are under way for a
+// while; who hangs up meanwhile never gets them.
+type slowAnswers struct {
+	http.RoundTripper
+	delay time.Duration
+}
+
+func (s slowAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := s.RoundTripper.RoundTrip(r)
+	if err != nil || resp.StatusCode != http.StatusOK || !strings.HasPrefix(r.URL.Path, "/api/v1/pop") {
+		return resp, err
+	}
+	select {
+	case <-time.After(s.delay):
+		return resp, nil
+	case <-r.Context().Done():
+		_ = resp.Body.Close()
+		return nil, r.Context().Err()
+	}
+}
+
+// TestStopGivesBackWhatAPopIsJustAnswered: an event that Queen leases while the
+// dispatcher stops is the next one's at once, not when that lease runs out.
+func TestStopGivesBackWhatAPopIsJustAnswered(t *testing.T) {
+	t.Parallel()
+	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
+		t.Run(string(ordering), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(k *kit) {
+				r := testRoute("r", "q")
+				if ordering == bridge.OrderingPartition {
+					r = orderedRoute("r", "q")
+				}
+				client, err := queen.New(queen.Config{URLs: []string{"http://queen"}, Transport: slowAnswers{k.broker.Transport(), 100 * time.Millisecond}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := k.start(func(c *dispatch.Config) { c.Queen = client }, r)
+				k.wait(time.Second)
+				k.push("q", "p", `{"n":1}`)
+				k.wait(50 * time.Millisecond)
+				p.stop()
+				if n := len(k.fn.all()); n != 0 {
+					t.Fatalf("%d calls: the answer came before the stop, the test proves nothing", n)
+				}
+				p = k.start(nil, r)
+				k.wait(time.Second)
+				if calls := k.fn.all(); len(calls) != 1 || calls[0].Attempt != 1 {
+					t.Errorf("calls a second after the next start: %+v, want the event's first", calls)
+				}
+				k.settledAll(r)
+				p.stop()
+			})
+		})
+	}
 }
