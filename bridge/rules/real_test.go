@@ -1,11 +1,13 @@
 package rules_test
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
@@ -32,8 +34,10 @@ func TestRealQueenKeepsRules(t *testing.T) {
 	r := bridge.Resource{Kind: bridge.KindTarget, Name: name}
 	long := bridge.Resource{Kind: bridge.KindQueue, Name: strings.Repeat("日", 240) + name}
 	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second) // that of the test has ended
+		defer cancel()
 		for _, r := range []bridge.Resource{r, long} {
-			_, _ = client.KV(t.Context(), []queen.KVOp{{Op: "delete", Namespace: bridge.KVNamespace, Key: bridge.RuleKey(r)}})
+			_, _ = client.KV(ctx, []queen.KVOp{{Op: "delete", Namespace: bridge.KVNamespace, Key: bridge.RuleKey(r)}})
 		}
 	})
 	one, two := newStore(t, client, nil), newStore(t, client, nil)

@@ -213,16 +213,27 @@ func TestABrokerThatIsAwayIs503InTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := startEmulator(t, bootstrap, 3, "QUEENBRIDGE_QUEEN_URLS="+url)
 			for _, kind := range []string{"function-url", "load-balancer-multi"} {
-				start := time.Now()
-				doc := e.invoke(webhooks(kind)[0].sentAs(t, kind))
-				if status(t, doc) != http.StatusServiceUnavailable {
-					t.Errorf("%s: %s, want 503", kind, doc)
-				}
-				if took := time.Since(start); took > 3*time.Second { // with the start, the first time
-					t.Errorf("%s: answered after %s, want less than 3s", kind, took)
-				}
+				e.answersInTime(t, webhooks(kind)[0].sentAs(t, kind), kind)
 			}
 		})
+	}
+}
+
+// answersInTime checks that an event is answered 503 by the function, and not
+// by its end. The half second that the function keeps for that a busy machine
+// may take away now and then, not three times in a row.
+func (e *emulator) answersInTime(t *testing.T, event []byte, kind string) {
+	t.Helper()
+	for try := 1; ; try++ {
+		doc := e.invoke(event)
+		switch ended := bytes.Contains(doc, []byte("Task timed out")); {
+		case ended && try < 3:
+			t.Logf("%s: ended, tried again: %s", kind, doc)
+		case ended, status(t, doc) != http.StatusServiceUnavailable:
+			t.Fatalf("%s: %s, want 503", kind, doc)
+		default:
+			return
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ func fireNotBefore(k *kit) {
 }
 
 // firePrompt bounds what a consumer sees: 2.0 s at most was measured with a
-// pending far timer and pinned pops.
+// pending far timer and pinned pops, and a second is for the machine.
 func firePrompt(k *kit) {
 	queue := unique("t")
 	for i := range 3 {
@@ -76,9 +76,7 @@ func firePrompt(k *kit) {
 		due := time.Now().Add(200 * time.Millisecond)
 		k.schedule(soon(queue, key, 200*time.Millisecond))
 		k.ack(k.fired(queue, "p", "txn-"+key), completed)
-		if late := time.Since(due); late > 3*time.Second { // one second of grace for a busy machine
-			k.Errorf("received %v late", late)
-		}
+		k.inTime("a timer that was due", time.Since(due), 3*time.Second)
 	}
 }
 
@@ -126,7 +124,7 @@ func fireOrder(k *kit) {
 
 func fireCancelled(k *kit) {
 	queue := k.queue()
-	k.schedule(soon(queue, "k", 900*time.Millisecond), soon(queue, "after", 1200*time.Millisecond))
+	k.schedule(soon(queue, "k", 4*time.Second), soon(queue, "after", 4300*time.Millisecond))
 	got, err := k.client.CancelTimer(k.Context(), queue, "k")
 	k.must(err)
 	k.same("cancel", got, queen.TimerCancelled)
@@ -154,14 +152,12 @@ func fireWakes(k *kit) {
 	k.schedule(soon(queue, "k", 600*time.Millisecond))
 	start := time.Now()
 	k.popIDs(queue, []string{"txn-k"})
-	if d := time.Since(start); d > 600*time.Millisecond+prompt {
-		k.Errorf("a parked queue-scoped pop received it after %v", d)
-	}
+	k.inTime("a timer's way to a parked queue-scoped pop", time.Since(start), 600*time.Millisecond+prompt)
 }
 
 func fireDeletedQueue(k *kit) {
 	queue := k.queue()
-	k.schedule(soon(queue, "k", 700*time.Millisecond))
+	k.schedule(soon(queue, "k", 3*time.Second))
 	k.has("delete", k.object(k.send("DELETE", "/api/v1/resources/queues/"+queue, nil), 200), obj{"deleted": true, "existed": true})
 	k.fired(queue, "p", "txn-k")
 }

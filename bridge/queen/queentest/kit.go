@@ -17,6 +17,7 @@ import (
 type kit struct {
 	*testing.T
 	*suite
+	late []string // what took longer than it may
 }
 
 type (
@@ -28,7 +29,7 @@ type (
 func unique(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()[:10]) }
 
 // patience is how long a case waits for something that must happen.
-const patience = 8 * time.Second
+const patience = 20 * time.Second
 
 func (k *kit) must(err error) {
 	k.Helper()
@@ -265,6 +266,14 @@ func (k *kit) within(bound time.Duration, what string, happened func() bool) {
 		if time.Now().After(end) {
 			k.Fatalf("%s: not within %v", what, bound)
 		}
+	}
+}
+
+// inTime notes what took too long: the case is then run again, and fails where
+// it does each time.
+func (k *kit) inTime(what string, took, bound time.Duration) {
+	if took > bound {
+		k.late = append(k.late, fmt.Sprintf("%s took %v, at most %v was allowed", what, took, bound))
 	}
 }
 

@@ -173,13 +173,13 @@ func popManyPartitions(k *kit) {
 func popLeaseSeconds(k *kit) {
 	queue := k.queue(func(o *queen.QueueOptions) { o.Lease = time.Hour })
 	k.push(queue, "p", "a")
-	k.popIDs(queue, []string{"a"}, lease(time.Second))
+	k.popIDs(queue, []string{"a"}, lease(4*time.Second))
 	k.none(queue)
 	k.popIDs(queue, []string{"a"})
 }
 
 func popQueueLease(k *kit) {
-	queue := k.queue(func(o *queen.QueueOptions) { o.Lease = time.Second })
+	queue := k.queue(func(o *queen.QueueOptions) { o.Lease = 4 * time.Second })
 	k.push(queue, "p", "a")
 	k.object(k.send("GET", "/api/v1/pop/queue/"+queue+"?consumerGroup=g&subscriptionMode=all", nil), 200)
 	k.none(queue)
@@ -199,7 +199,7 @@ func popExpiry(k *kit) {
 func popGrows(k *kit) {
 	queue := k.queue()
 	k.push(queue, "p", "a")
-	k.popIDs(queue, []string{"a"}, lease(time.Second))
+	k.popIDs(queue, []string{"a"}, lease(4*time.Second))
 	k.push(queue, "p", "b")
 	k.popIDs(queue, []string{"a", "b"})
 }
@@ -226,7 +226,7 @@ func popDiscovery(k *kit) {
 func popDiscoveryLease(k *kit) {
 	namespace := unique("ns")
 	k.push(namespace+".t", "p", "a")
-	k.popIDs("", []string{"a"}, discovery(namespace, "t"), lease(time.Second))
+	k.popIDs("", []string{"a"}, discovery(namespace, "t"), lease(4*time.Second))
 	k.none("", discovery(namespace, "t"))
 	k.popIDs("", []string{"a"}, discovery(namespace, "t"))
 }
@@ -273,7 +273,8 @@ func wakeCases() []testCase {
 func wakeTimeout(k *kit) {
 	start := time.Now()
 	k.none(k.queue(), waiting(time.Second))
-	if d := time.Since(start); d < 990*time.Millisecond || d > 3*time.Second {
+	d := time.Since(start)
+	if k.inTime("a wait of 1 s", d, 3*time.Second); d < 990*time.Millisecond {
 		k.Errorf("a wait of 1 s took %v", d)
 	}
 }
@@ -306,9 +307,7 @@ func (k *kit) parked(r queen.PopRequest, want []string, event func()) {
 	got := <-done
 	k.must(got.err)
 	k.same("messages", ids(got.p), want)
-	if d := got.at.Sub(start); d > prompt {
-		k.Errorf("woken after %v", d)
-	}
+	k.inTime("waking a parked pop", got.at.Sub(start), prompt)
 }
 
 func wakePush(k *kit) {
@@ -335,7 +334,8 @@ func wakeExpiry(k *kit) {
 	k.push(queue, "p", "a")
 	p := k.popIDs(queue, []string{"a"}, lease(time.Second))
 	k.popIDs(queue, []string{"a"})
-	if d := time.Since(p.Asked); d < 990*time.Millisecond || d > 2500*time.Millisecond {
+	d := time.Since(p.Asked)
+	if k.inTime("the redelivery after a lease of 1 s", d, 2500*time.Millisecond); d < 990*time.Millisecond {
 		k.Errorf("a lease of 1 s came again after %v", d)
 	}
 }

@@ -80,7 +80,7 @@ func pushDedupPerPartition(k *kit) {
 }
 
 func pushDedupWindow(k *kit) {
-	queue := k.queue(dedup(time.Second))
+	queue := k.queue(dedup(4 * time.Second))
 	k.push(queue, "p", "a")
 	k.same("inside the window", k.tryPush(queue, "p", "a")[0].Status, queen.PushDuplicate)
 	k.eventually("queued again", func() bool { return k.tryPush(queue, "p", "a")[0].Status == queen.PushQueued })

@@ -3,6 +3,7 @@ package queentest
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,6 +122,10 @@ func (s *suite) keepAwake(t *testing.T) {
 	}
 }
 
+// lateTries is how often in a row a case must measure what is too late: a busy
+// machine makes one late now and then, a broker each time.
+const lateTries = 3
+
 func (s *suite) run(t *testing.T, c testCase) {
 	if reason, ok := s.broker.Except[c.name]; ok {
 		t.Skipf("%s: does not hold for this broker: %s", c.rule, reason)
@@ -130,5 +135,15 @@ func (s *suite) run(t *testing.T, c testCase) {
 			t.Logf("the rule stands in %s", c.rule)
 		}
 	})
-	c.run(&kit{T: t, suite: s})
+	for try := 1; ; try++ {
+		k := &kit{T: t, suite: s}
+		switch c.run(k); {
+		case len(k.late) == 0:
+			return
+		case try == lateTries:
+			t.Errorf("%d times in a row: %s", try, strings.Join(k.late, "; "))
+			return
+		}
+		t.Logf("late, measured again: %s", strings.Join(k.late, "; "))
+	}
 }

@@ -1,4 +1,7 @@
-"""Leases: expiry, renewal, and what takes them away."""
+"""Leases: expiry, renewal, and what takes them away.
+
+What a case does within a lease fits into it on a busy machine too.
+"""
 
 import asyncio
 import time
@@ -26,23 +29,23 @@ async def expiry(k: Kit) -> None:
 async def parked(k: Kit) -> None:
     q = await k.queue(lease_time=1)
     await k.push(q, "a")
-    await k.pop(q, ["a"])
     began = time.monotonic()
-    await k.pop(q, ["a"], wait=5.0)
-    true("woken by the expiry", 0.5 < time.monotonic() - began < 3)
+    await k.pop(q, ["a"])
+    await k.pop(q, ["a"], wait=20.0)
+    true("woken by the expiry", 0.9 < time.monotonic() - began < 10)
 
 
 @case("lease/Renew")
 async def renew(k: Kit) -> None:
     """The client sends no body, which means 60 seconds."""
-    q = await k.queue(lease_time=1)
+    q = await k.queue(lease_time=4)
     await k.push(q, "a")
     [m] = await k.pop(q)
     want = {"leaseId": m["leaseId"], "success": True, "renewed": 1, "newExpiresAt": MICROS}
     same("by message", await k.queen.renew(m), want)
     same("by id", await k.queen.renew(m["leaseId"]), want)
     same("by list, each lease once", await k.queen.renew([m, m, m["leaseId"]]), [want])
-    await asyncio.sleep(1.5)
+    await asyncio.sleep(4.5)
     await k.none(q)
     same("ack", await k.queen.ack(m, True, G), {"success": True})
 
@@ -50,7 +53,7 @@ async def renew(k: Kit) -> None:
 @case("lease/RenewRefused")
 async def renew_refused(k: Kit) -> None:
     """Nothing to renew is a verdict, not an error."""
-    q = await k.queue(lease_time=1)
+    q = await k.queue(lease_time=4)
     want = {"success": False, "renewed": 0, "newExpiresAt": None}
     same("an unknown lease", await k.queen.renew(NOBODY), want)
     await k.push(q, "a")
@@ -59,26 +62,26 @@ async def renew_refused(k: Kit) -> None:
     same("a lease that was given back", await k.queen.renew(m), want)
     await k.push(q, "b")
     [m] = await k.pop(q)
-    await asyncio.sleep(1.3)
+    await asyncio.sleep(4.3)
     same("a lease that ended", await k.queen.renew(m), want)
 
 
 @case("lease/AutoRenew")
 async def auto_renew(k: Kit) -> None:
     """A consumer that renews keeps a message longer than its lease."""
-    q = await k.queue(lease_time=1)
+    q = await k.queue(lease_time=4)
     await k.push(q, "a")
     seen = []
 
     async def slow(m: dict) -> None:
         seen.append(m["transactionId"])
-        await asyncio.sleep(2.5)
+        await asyncio.sleep(6)
 
-    consumer = k.queen.queue(q).group("g").subscription_mode("all").batch(1).limit(1).renew_lease(True, 300)
+    consumer = k.queen.queue(q).group("g").subscription_mode("all").batch(1).limit(1).renew_lease(True, 500)
     running = asyncio.ensure_future(consumer.consume(slow)._execute())
-    await asyncio.sleep(1.5)
+    await asyncio.sleep(5)
     await k.none(q)
-    await asyncio.wait_for(running, 10)
+    await asyncio.wait_for(running, 20)
     same("handled", seen, ["a"])
     same("pending", await k.pending(q), 0)
 
@@ -86,15 +89,15 @@ async def auto_renew(k: Kit) -> None:
 @case("lease/WithoutRenewal")
 async def without_renewal(k: Kit) -> None:
     """A consumer that does not renew loses the message, and its ack fails."""
-    q = await k.queue(lease_time=1)
+    q = await k.queue(lease_time=4)
     await k.push(q, "a")
-    pauses = [2.0, 0.0]
+    pauses = [6.0, 0.0]
 
     async def slow(_: dict) -> None:
         await asyncio.sleep(pauses.pop(0))
 
-    consumer = k.queen.queue(q).group("g").subscription_mode("all").batch(1).limit(2).timeout_millis(5000)
-    await asyncio.wait_for(consumer.consume(slow), 15)
+    consumer = k.queen.queue(q).group("g").subscription_mode("all").batch(1).limit(2).timeout_millis(9000)
+    await asyncio.wait_for(consumer.consume(slow), 40)
     same("handled twice", pauses, [])
     same("pending", await k.pending(q), 0)
 

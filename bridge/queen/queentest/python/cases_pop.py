@@ -35,7 +35,7 @@ async def empty(k: Kit) -> None:
     began = time.monotonic()
     await k.none(q, wait=0.6)
     await k.none(q, wait=0.6, partition="p")
-    true("the long polls waited", time.monotonic() - began >= 1.2)
+    true("the long polls waited", time.monotonic() - began > 1.1)
 
 
 @case("pop/Batch")
@@ -193,7 +193,7 @@ async def wakes_on_push(k: Kit) -> None:
         began = time.monotonic()
         await k.push(q, "a" + str(how))
         await k.done(await parked)
-        true("woken at once", time.monotonic() - began < 2)
+        true("woken at once", time.monotonic() - began < 5)
 
 
 @case("pop/AbandonedLongPoll")

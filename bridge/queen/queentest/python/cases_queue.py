@@ -54,18 +54,18 @@ async def callbacks(k: Kit) -> None:
 
 @case("queue/DelayedProcessing")
 async def delayed(k: Kit) -> None:
-    q = await k.queue(delayed_processing=1)
+    q = await k.queue(delayed_processing=4)
     await k.push(q, "a")
     await k.none(q)
-    await k.pop(q, ["a"], wait=4.0)
+    await k.pop(q, ["a"], wait=20.0)
 
 
 @case("queue/DedupWindow")
 async def dedup_window(k: Kit) -> None:
-    q = await k.queue(dedup_window_seconds=1)
+    q = await k.queue(dedup_window_seconds=4)
     await k.push(q, "a")
     same("at once", await k.queen.queue(q).partition("p").push({"transactionId": "a", "data": 1}), [{"status": "duplicate"}])
-    await asyncio.sleep(2.2)
+    await asyncio.sleep(5.2)
     await k.push(q, "a")
 
 

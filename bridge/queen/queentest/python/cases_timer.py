@@ -115,7 +115,7 @@ async def fire(k: Kit) -> None:
     await k.awake()
     t, q = k.queen.timers, k.name()
     await k.push(q, "before", partition="p")
-    made = await t.schedule(q, "key", {"n": [1, None, "é"]}, delay_ms=300, partition="p", txn="t1")
+    made = await t.schedule(q, "key", {"n": [1, None, "é"]}, delay_ms=2000, partition="p", txn="t1")
     await k.push(q, "after", partition="p")
     got = await k.eventually("both", lambda: all_of(k, q, 3))
     same("messages", got, [{"transactionId": "before"}, {"transactionId": "after"}, {

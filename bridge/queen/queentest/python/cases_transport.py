@@ -57,7 +57,7 @@ async def no_second_try(k: Kit) -> None:
     client = k.client(transport=seen)
     began = time.monotonic()
     await refused("read", client.admin.get_queue(k.name()), 404)
-    true("at once", time.monotonic() - began < 1)
+    true("at once", time.monotonic() - began < 5)
     same("requests", seen.statuses, [404])
     await client.close()
 
