@@ -146,6 +146,16 @@ func (c checklist) cidrs(field string, list []string) {
 	}
 }
 
+// prefixes are CIDRs, or addresses that stand for themselves: providers publish
+// both.
+func (c checklist) prefixes(field string, list []string) {
+	for i, text := range list {
+		_, err := netip.ParsePrefix(text)
+		addr, single := netip.ParseAddr(text)
+		c.when(err != nil && (single != nil || addr.Zone() != ""), atIndex(field, i), "must be a CIDR such as 10.0.0.0/8, or an address such as 192.0.2.7, got %q", text)
+	}
+}
+
 // webURL checks an http or https URL. Its text is never shown: it may hold a
 // credential.
 func (c checklist) webURL(field, text string) {

@@ -26,7 +26,8 @@ type Source struct {
 	// TransactionID is body:<path>, header:<name> or query:<name>. Empty
 	// means the preset's.
 	TransactionID string `json:"transaction_id"`
-	// EventType has the same forms. Empty means the preset's.
+	// EventType is body:<path>, header:<name>, query:<name> or
+	// literal:<text>. Empty means the preset's.
 	EventType string `json:"event_type"`
 	// Payload is event (the envelope, the default) or json (the body itself).
 	Payload string `json:"payload"`
@@ -38,7 +39,7 @@ type Source struct {
 	// MaxBody bounds the body. 0, the default, means the preset's (10 MiB
 	// unless the preset says otherwise).
 	MaxBody Size `json:"max_body"`
-	// AllowIPs are the CIDRs allowed to send. Empty means all.
+	// AllowIPs are the addresses and CIDRs allowed to send. Empty means all.
 	AllowIPs []string `json:"allow_ips"`
 	// Rate limits requests; 0 per second, the default, means off.
 	Rate SourceRate `json:"rate"`
@@ -74,8 +75,8 @@ type SourceRate struct {
 type Respond struct {
 	// Status is the HTTP status. 0 means the preset's.
 	Status int `json:"status"`
-	// Body is the text of the answer. Empty means the preset's.
+	// Body is the text of the answer. Empty means none.
 	Body string `json:"body"`
-	// ContentType of Body. Empty means the preset's.
+	// ContentType of Body. Empty means text/plain.
 	ContentType string `json:"content_type"`
 }

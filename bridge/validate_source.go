@@ -41,7 +41,7 @@ func (s Source) check(k checklist) {
 	k.valueForm("partition", s.Partition, "body", "header", "query", "literal")
 	k.between("lanes", s.Lanes, 1, maxLanes)
 	k.valueForm("transaction_id", s.TransactionID, "body", "header", "query")
-	k.valueForm("event_type", s.EventType, "body", "header", "query")
+	k.valueForm("event_type", s.EventType, "body", "header", "query", "literal")
 	k.word("payload", s.Payload, payloads)
 	if s.Split != "" && s.Split != SplitDocument && s.Split != SplitNone {
 		k.jsonPath("split", s.Split)
@@ -50,7 +50,7 @@ func (s Source) check(k checklist) {
 		k.method(atIndex("methods", i), m)
 	}
 	k.when(s.MaxBody < 0 || s.MaxBody > maxQueenBody, "max_body", "must be at most %s (the largest request Queen takes), got %s", maxQueenBody, s.MaxBody)
-	k.cidrs("allow_ips", s.AllowIPs)
+	k.prefixes("allow_ips", s.AllowIPs)
 	k.rate("rate", s.Rate.PerSecond, s.Rate.Burst)
 	k.atLeast("max_in_flight", s.MaxInFlight, 0)
 	s.Respond.check(k.below("respond"))

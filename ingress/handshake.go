@@ -20,7 +20,7 @@ func (x *exchange) handshake() (reply, bool) {
 	case !ok:
 		return refuse(http.StatusMethodNotAllowed, reasonMethod, ""), true
 	case h.Status >= http.StatusBadRequest:
-		return refuse(h.Status, reasonHandshake, ""), true
+		return refuse(h.Status, reasonHandshake, h.Detail), true
 	}
 	return x.shaken(&h), true
 }

@@ -212,6 +212,26 @@ func TestAHandedOverSecretThatNobodyWouldSeeIs503(t *testing.T) {
 	}
 }
 
+// Whoever registers a webhook sees only "could not be verified" at the
+// provider: the log must say what to mend, and not the tokens.
+func TestARefusedHandshakeIsExplainedInTheLog(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ query, want string }{
+		{"hub.mode=subscribe&hub.challenge=1&hub.verify_token=mistyped", "hub.verify_token is not scheme_options.verify_token"},
+		{"hub.mode=subscribe&hub.verify_token=expected", "the text to repeat is missing"},
+	} {
+		w := serve(t, sources(of("meta", "verify_token", "expected").source))
+		w.send(t, http.MethodGet, "/in/hook?"+tt.query, "")
+		if err := w.stop(); err != nil { // the record follows the answer
+			t.Fatal(err)
+		}
+		text := w.logs.String()
+		if !strings.Contains(text, tt.want) || strings.Contains(text, "mistyped") || strings.Contains(text, "expected") {
+			t.Errorf("GET ?%s is logged as %s, want %q and no token", tt.query, text, tt.want)
+		}
+	}
+}
+
 // TestHandshakesAreNotQuarantined: on_invalid is for events.
 func TestHandshakesAreNotQuarantined(t *testing.T) {
 	t.Parallel()

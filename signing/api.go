@@ -135,4 +135,7 @@ type Reply struct {
 	// once, after the answer is on its way; "" where there is none. The host
 	// has been checked; redirects must not be followed.
 	Confirm string
+	// Detail says why a guard refused the handshake, for the log; "" where
+	// none did. It repeats nothing of the request.
+	Detail string
 }

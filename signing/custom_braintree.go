@@ -66,7 +66,7 @@ func answerBraintree(v *Verifier, r *Request) (Reply, bool, error) {
 		return Reply{}, false, nil
 	}
 	if !braintreeChallenge.MatchString(text) {
-		return badHandshake(), true, nil
+		return badHandshake(braintreeChallengeParameter), true, nil
 	}
 	return echo(v.scheme.settings.publicKey + "|" + v.mac([]byte(text))), true, nil
 }

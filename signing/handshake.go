@@ -55,7 +55,7 @@ func (v *Verifier) Handshake(r *Request) (Reply, bool, error) {
 // taken for anything else by a browser.
 func echo(text string) Reply {
 	if text == "" || len(text) > maxHandshakeText || !utf8.ValidString(text) {
-		return badHandshake()
+		return badHandshake("the text to repeat")
 	}
 	return Reply{Status: http.StatusOK, Header: nosniff(), Body: []byte(text), ContentType: "text/plain"}
 }
@@ -76,10 +76,13 @@ func echoJSON(pairs ...string) Reply {
 
 func nosniff() http.Header { return http.Header{"X-Content-Type-Options": {"nosniff"}} }
 
-// badHandshake is the answer to a handshake whose text is refused.
-func badHandshake() Reply { return Reply{Status: http.StatusBadRequest} }
+// badHandshake is the answer to a handshake whose text is refused; what names
+// the text.
+func badHandshake(what string) Reply {
+	return Reply{Status: http.StatusBadRequest, Detail: what + " is missing, too long, or not of the form this handshake takes"}
+}
 
-func forbidden() Reply { return Reply{Status: http.StatusForbidden} }
+func forbidden(detail string) Reply { return Reply{Status: http.StatusForbidden, Detail: detail} }
 
 // queryText is a decoded query parameter and whether it is there at all; one
 // that stands twice with different values, or cannot be decoded, has no text.

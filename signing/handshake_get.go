@@ -23,8 +23,13 @@ func hubChallenge(v *Verifier, r *Request) (Reply, bool, error) {
 	shown, _ := queryText(r, "hub.verify_token")
 	want := v.scheme.settings.verifyToken
 	a, b := sha256.Sum256([]byte(shown)), sha256.Sum256([]byte(want))
-	if want == "" || mode != "subscribe" || subtle.ConstantTimeCompare(a[:], b[:]) != 1 {
-		return forbidden(), true, nil
+	switch {
+	case mode != "subscribe":
+		return forbidden("hub.mode is not subscribe"), true, nil
+	case want == "":
+		return forbidden("the source has no scheme_options.verify_token: set the one that was typed in at the provider"), true, nil
+	case subtle.ConstantTimeCompare(a[:], b[:]) != 1:
+		return forbidden("hub.verify_token is not scheme_options.verify_token: both must be the same text"), true, nil
 	}
 	text, _ := queryText(r, "hub.challenge")
 	return echo(text), true, nil
@@ -50,7 +55,7 @@ func crcChallenge(v *Verifier, r *Request) (Reply, bool, error) {
 		return Reply{}, false, nil
 	}
 	if !crcToken.MatchString(text) {
-		return badHandshake(), true, nil
+		return badHandshake("crc_token"), true, nil
 	}
 	return echoJSON("response_token", "sha256="+v.mac([]byte(text))), true, nil
 }
@@ -65,7 +70,7 @@ func linkedInChallenge(v *Verifier, r *Request) (Reply, bool, error) {
 		return Reply{}, false, nil
 	}
 	if !uuidText.MatchString(text) {
-		return badHandshake(), true, nil
+		return badHandshake("challengeCode"), true, nil
 	}
 	return echoJSON("challengeCode", text, "challengeResponse", v.mac([]byte(text))), true, nil
 }
@@ -76,8 +81,11 @@ func ebayChallenge(v *Verifier, r *Request) (Reply, bool, error) {
 	if !is {
 		return Reply{}, false, nil
 	}
-	if code == "" || len(code) > maxHandshakeText || v.scheme.settings.endpointToken == "" {
-		return badHandshake(), true, nil
+	switch {
+	case v.scheme.settings.endpointToken == "":
+		return Reply{Status: http.StatusBadRequest, Detail: "the source has no scheme_options.verification_token: set the one that was typed in at eBay"}, true, nil
+	case code == "" || len(code) > maxHandshakeText:
+		return badHandshake("challenge_code"), true, nil
 	}
 	sum := sha256.Sum256([]byte(code + v.scheme.settings.endpointToken + v.publicURL))
 	return echoJSON("challengeResponse", hex.EncodeToString(sum[:])), true, nil
@@ -93,7 +101,7 @@ func oktaChallenge(v *Verifier, r *Request) (Reply, bool, error) {
 		return Reply{}, true, err
 	}
 	if text = utf8Text(text); text == "" || len(text) > maxHandshakeText {
-		return badHandshake(), true, nil
+		return badHandshake("X-Okta-Verification-Challenge"), true, nil
 	}
 	return echoJSON("verification", text), true, nil
 }
@@ -117,11 +125,11 @@ func optionsChallenge(v *Verifier, r *Request) (Reply, bool, error) {
 	allowed := v.scheme.settings.origins
 	switch {
 	case origin == "" || len(origin) > maxHandshakeText:
-		return badHandshake(), true, nil
+		return badHandshake("WebHook-Request-Origin"), true, nil
 	case slices.Contains(allowed, "*"):
 		origin = "*"
 	case !slices.ContainsFunc(allowed, func(o string) bool { return strings.EqualFold(o, origin) }):
-		return forbidden(), true, nil
+		return forbidden("WebHook-Request-Origin is not in scheme_options.allowed_origins"), true, nil
 	}
 	h := http.Header{"Webhook-Allowed-Origin": {origin}, "Allow": {http.MethodPost}}
 	if _, asked := headerHandshake(r, http.MethodOptions, "WebHook-Request-Rate"); asked {

@@ -40,7 +40,7 @@ func zoomValidation(v *Verifier, r *Request) (Reply, bool, error) {
 	}
 	text := bodyText(values, "payload.plainToken")
 	if text == "" || len(text) > maxHandshakeText || strings.Contains(text, ":") {
-		return badHandshake(), true, nil
+		return badHandshake("payload.plainToken"), true, nil
 	}
 	encrypted := v.keys[proof.Secret].mac([]piece{{text: text}}, encodingHex)
 	return echoJSON("plainToken", text, "encryptedToken", encrypted), true, nil
@@ -88,7 +88,7 @@ func eventGridValidation(v *Verifier, r *Request) (Reply, bool, error) {
 	}
 	code := bodyText(NewValues(r), "0.data.validationCode")
 	if code == "" || len(code) > maxHandshakeText {
-		return badHandshake(), true, nil
+		return badHandshake("data.validationCode"), true, nil
 	}
 	return echoJSON("validationResponse", code), true, nil
 }
@@ -112,7 +112,7 @@ func asanaSecret(v *Verifier, r *Request) (Reply, bool, error) {
 	case !v.scheme.settings.armed:
 		return Reply{}, true, notArmed(header)
 	case !handedOver.MatchString(secret):
-		return badHandshake(), true, nil
+		return badHandshake(header), true, nil
 	}
 	return Reply{Status: http.StatusOK, Header: http.Header{header: {secret}}, Surface: secret}, true, nil
 }
@@ -127,7 +127,7 @@ func notionToken(v *Verifier, r *Request) (Reply, bool, error) {
 	}
 	token := bodyText(values, member)
 	if token == "" || len(token) > maxHandshakeText {
-		return badHandshake(), true, nil
+		return badHandshake(member), true, nil
 	}
 	return Reply{Status: http.StatusOK, Surface: token}, true, nil
 }
@@ -141,7 +141,7 @@ func mondayChallenge(_ *Verifier, r *Request) (Reply, bool, error) {
 	}
 	text := bodyText(values, "challenge")
 	if text == "" || len(text) > maxHandshakeText {
-		return badHandshake(), true, nil
+		return badHandshake("challenge"), true, nil
 	}
 	return echoJSON("challenge", text), true, nil
 }

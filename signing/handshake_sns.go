@@ -29,7 +29,7 @@ func snsConfirm(v *Verifier, r *Request) (Reply, bool, error) {
 	}
 	address, _ := doc.text("SubscribeURL")
 	if len(address) > maxSubscribeURL || !snsSubscribe.MatchString(address) {
-		return badHandshake(), true, nil
+		return badHandshake("SubscribeURL"), true, nil
 	}
 	reply := Reply{Status: http.StatusOK}
 	if v.scheme.settings.confirm {

@@ -77,6 +77,9 @@ func (c *handshakeCase) check(t *testing.T) {
 	if !is || err != nil || reply.Status != want || reply.Surface != c.surface || reply.Confirm != c.confirm {
 		t.Fatalf("Handshake = %+v, %t, %v, want status %d, surface %q, confirm %q", reply, is, err, want, c.surface, c.confirm)
 	}
+	if refused := want >= http.StatusBadRequest; refused != (reply.Detail != "") {
+		t.Errorf("status %d with detail %q, want a detail for the log where a guard refused, and only there", want, reply.Detail)
+	}
 	c.checkBody(t, reply)
 	for name, value := range c.answer {
 		if got := reply.Header.Get(name); got != value {

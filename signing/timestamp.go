@@ -86,10 +86,14 @@ func window(at, now time.Time, grain, tolerance time.Duration) *Rejection {
 		return nil
 	}
 	if skew > 0 {
-		return outside(now.Sub(at), "signed %s ago, allowed are %s", skew.Round(time.Second), tolerance)
+		return outside(now.Sub(at), "signed %d s ago, allowed are %g s", seconds(skew), tolerance.Seconds())
 	}
-	return outside(now.Sub(at), "signed %s ahead of our clock, allowed are %s", skew.Abs().Round(time.Second), tolerance)
+	return outside(now.Sub(at), "signed %d s ahead of our clock, allowed are %g s", seconds(skew), tolerance.Seconds())
 }
+
+// seconds rounds away from zero: what is outside a window of whole seconds
+// never reads as if it were inside.
+func seconds(skew time.Duration) int64 { return int64(math.Ceil(skew.Abs().Seconds())) }
 
 // outside is the rejection of a time that is too far from ours.
 func outside(skew time.Duration, format string, args ...any) *Rejection {

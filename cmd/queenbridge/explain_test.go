@@ -75,7 +75,7 @@ func TestExplainNamesWhatDiffers(t *testing.T) {
 		{name: "base64 of a gateway", scheme: "github", arrived: base64.StdEncoding.EncodeToString([]byte(jsonBody)), reason: "bad_signature", part: "body", words: "gateway"},
 		{name: "UTF-8 twice", scheme: "github", body: `{"a":"é"}`, arrived: "{\"a\":\"Ã©\"}", reason: "bad_signature", part: "body", words: "UTF-8 twice"},
 
-		{name: "old", scheme: "stripe", change: func(r *signing.Request) { r.Now = r.Now.Add(time.Hour) }, reason: "timestamp_outside_window", part: "timestamp", words: "3600 seconds old: signed 1h0m0s ago, allowed are 5m0s"},
+		{name: "old", scheme: "stripe", change: func(r *signing.Request) { r.Now = r.Now.Add(time.Hour) }, reason: "timestamp_outside_window", part: "timestamp", words: "3600 seconds old: signed 3600 s ago, allowed are 300 s"},
 		{name: "ahead", scheme: "slack", change: func(r *signing.Request) { r.Now = r.Now.Add(-400 * time.Second) }, reason: "timestamp_outside_window", part: "timestamp", words: "400 seconds ahead"},
 		{name: "no header", scheme: "github", change: func(r *signing.Request) { r.Header.Del("X-Hub-Signature-256") }, reason: "missing_signature", part: "header", words: "X-Hub-Signature-256 did not arrive"},
 		{name: "nothing at all", scheme: "github", change: func(r *signing.Request) { r.Header = http.Header{} }, reason: "missing_signature", part: "header", words: "no headers"},
