@@ -74,15 +74,16 @@ fuzz: ## run every fuzz target for FUZZTIME (10s), those that read the internet 
 # 1.11, else OpenTofu is built once.
 TFPLUGINDOCS_VERSION := v0.25.0
 TFPLUGINDOCS := $(CACHE)/tfplugindocs-$(TFPLUGINDOCS_VERSION)-$(GOTOOLCHAIN)
-generate: $(TFPLUGINDOCS) ## write what is generated: descriptions and documents of the Terraform provider
-	cd terraform && go generate ./... && tools/docs.sh $(TFPLUGINDOCS)
+generate: $(TFPLUGINDOCS) ## write what is generated: descriptions of fields and documents of the Terraform provider
+	go generate ./bridge/...
+	cd terraform && tools/docs.sh $(TFPLUGINDOCS)
 
 $(TFPLUGINDOCS):
 	@mkdir -p $(CACHE)
 	GOBIN=$(CACHE)/bin go install github.com/hashicorp/terraform-plugin-docs/cmd/tfplugindocs@$(TFPLUGINDOCS_VERSION)
 	mv $(CACHE)/bin/tfplugindocs $(TFPLUGINDOCS)
 
-GENERATED := terraform/docs terraform/internal/shape/descriptions.go
+GENERATED := terraform/docs bridge/descriptions.go bridge/adminapi/descriptions.go
 verify: ## prove that go.mod and go.sum are tidy and that what is generated is fresh
 	for m in $(MODULES); do (cd $$m && go mod tidy -diff && go mod verify) || exit 1; done
 	@before=$$(mktemp -d) && trap 'rm -rf $$before' EXIT && cp -r --parents $(GENERATED) $$before && $(MAKE) --no-print-directory generate && \

@@ -15,10 +15,26 @@ import (
 func Schema(k Kind) map[string]any {
 	s := schemas{kind: k}
 	schema := s.structure("", k.Type())
-	schema["title"] = k.Singular()
+	schema["title"], schema["description"] = k.Singular(), descriptions[k.Type().Name()]
 	if required := requiredFields[k]; len(required) > 0 {
 		schema["required"] = required
 	}
+	return schema
+}
+
+// ConfigSchema is the JSON Schema (2020-12) of a whole configuration file, as
+// Schema is that of a resource.
+func ConfigSchema() map[string]any {
+	schema := schemas{}.structure("", reflect.TypeFor[Config]())
+	properties := schema["properties"].(map[string]any)
+	for _, kind := range Kinds() {
+		one := Schema(kind)
+		one["required"] = append([]string{"name"}, requiredFields[kind]...)
+		list := nullable(map[string]any{"type": "array", "items": one})
+		list["description"] = one["description"]
+		properties[string(kind)] = list
+	}
+	schema["$schema"], schema["title"] = "https://json-schema.org/draft/2020-12/schema", "Queen Bridge configuration"
 	return schema
 }
 
@@ -28,8 +44,10 @@ var requiredFields = map[Kind][]string{
 	KindRoute:  {"queue", "target"},
 }
 
-// fieldWords are the enumerations, by kind and path.
+// fieldWords are the enumerations, by kind and path; "" are the settings of the
+// process.
 var fieldWords = map[Kind]map[string][]string{
+	"":         {"log.level": logLevels, "log.format": append([]string{""}, logFormats...), "queen.strategy": strategies, "admin.tokens.role": roles},
 	KindSource: {"payload": payloads, "on_invalid": onInvalids, "dedup": dedups},
 	KindTarget: {"auth.type": authTypes, "signing.scheme": signings, "network.profile": profiles,
 		"lambda.invoke": invokes, "lambda.payload": lambdaPayloads},
@@ -114,7 +132,11 @@ func reference() map[string]any {
 func (s schemas) structure(path string, t reflect.Type) map[string]any {
 	properties := map[string]any{}
 	for name, i := range fields(t) {
-		properties[name] = nullable(s.field(atKey(path, name), t.Field(i).Type))
+		property := maps.Clone(nullable(s.field(atKey(path, name), t.Field(i).Type)))
+		if text := Description(t, t.Field(i)); text != "" {
+			property["description"] = text
+		}
+		properties[name] = property
 	}
 	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 }

@@ -26,7 +26,8 @@ const idPattern = "^[0-9]{1,18}$"
 
 func (s *Server) deliveryEndpoint() endpoint {
 	return endpoint{method: "GET", path: "/v1/deliveries", role: bridge.RoleViewer, id: "list_deliveries",
-		summary: "List recent attempts of the process that answers, newest first, from its memory; the log and the metrics have all",
+		summary: "List recent attempts of the process that answers, newest first",
+		text:    "From its memory, which holds some thousands; the log and the metrics of all processes have all.",
 		query: []parameter{pageSize, pageToken, {"route", "Only of this route.", textSchema}, {"target", "Only of this target.", textSchema},
 			{"event", "Only of this transaction id.", textSchema}, {"delivery", "Only of this webhook-id.", textSchema},
 			{"outcome", "Only with this outcome.", map[string]any{"type": "string", "enum": outcomes}},

@@ -17,6 +17,7 @@ type endpoint struct {
 	role         string
 	kind         bridge.Kind // "" where the path names none
 	id, summary  string      // of the OpenAPI document
+	text         string      // what the summary leaves out
 	query        []parameter
 	headers      []parameter
 	// body and answer are Go types, or bridge.Kind for a resource's document.
@@ -62,6 +63,7 @@ func (s *Server) endpoints() []endpoint {
 		{method: "GET", path: "/v1/openapi.json", role: bridge.RoleViewer, id: "openapi", summary: "This document",
 			answers: map[int]any{200: map[string]any{}}, serve: s.serveOpenAPI},
 		{method: "POST", path: "/v1/reseal", role: bridge.RoleAdmin, id: "reseal", summary: "Seal every secret under the newest encryption key",
+			text:    "The middle of replacing `QUEENBRIDGE_ENCRYPTION_KEY`: put the new key in front of the old one on every process, reseal, take the old one away.",
 			answers: map[int]any{200: adminapi.Resealed{}}, errors: []adminapi.Code{adminapi.CodeConflict, adminapi.CodePrecondition}, serve: s.reseal},
 	}
 	for _, kind := range bridge.Kinds() {
@@ -76,16 +78,21 @@ func (s *Server) resourceEndpoints(kind bridge.Kind) []endpoint {
 	answers := map[int]any{200: kind}
 	all := []endpoint{
 		{method: "GET", path: list, role: bridge.RoleViewer, id: "list_" + string(kind), summary: "List " + string(kind),
+			text:  "In the order of their names, those of the configuration file included.",
 			query: []parameter{pageSize, pageToken}, answers: map[int]any{200: pageOf(kind)}, serve: s.list},
 		{method: "GET", path: one, role: bridge.RoleViewer, id: "read_" + word, summary: "Read a " + word,
+			text:    "As it was written: `60s` stays `60s`. A literal secret reads as `${sealed:ID}`; writing that back keeps the secret.",
 			headers: []parameter{ifChanged}, answers: map[int]any{200: kind, 304: nil}, errors: []adminapi.Code{adminapi.CodeNotFound}, serve: s.read},
 		{method: "PUT", path: one, role: bridge.RoleAdmin, id: "put_" + word, summary: "Make a " + word + " what the body says",
+			text: "Writing the same again changes nothing. It is checked together with all other resources; every problem is reported, with its path. " +
+				"In use at once in the process that answers, within 3 seconds in all others.",
 			query: []parameter{validateOnly, storedWrite}, headers: []parameter{ifMatch, ifNoneMatch}, body: kind,
 			answers: map[int]any{200: kind, 201: kind}, errors: append([]adminapi.Code{adminapi.CodeNotFound}, changeErrors...), serve: s.put},
 		{method: "PATCH", path: one, role: bridge.RoleAdmin, id: "patch_" + word, summary: "Change fields of a " + word + " (RFC 7396)",
+			text:  "A field that is null goes back to its default, one that is not mentioned stays; lists are replaced whole.",
 			query: []parameter{validateOnly, storedWrite}, headers: []parameter{ifMatch}, body: kind, patch: true,
 			answers: answers, errors: append([]adminapi.Code{adminapi.CodeNotFound}, changeErrors...), serve: s.patch},
-		{method: "DELETE", path: one, role: bridge.RoleAdmin, id: "delete_" + word, summary: "Delete a " + word,
+		{method: "DELETE", path: one, role: bridge.RoleAdmin, id: "delete_" + word, summary: "Delete a " + word, text: deleteTexts[kind],
 			query: []parameter{storedToo}, headers: []parameter{ifMatch}, answers: map[int]any{202: kind, 204: nil},
 			errors: []adminapi.Code{adminapi.CodeNotFound, adminapi.CodeManagedByFile, adminapi.CodeInUse, adminapi.CodePrecondition}, serve: s.delete},
 	}
@@ -98,6 +105,22 @@ func (s *Server) resourceEndpoints(kind bridge.Kind) []endpoint {
 	return all
 }
 
+// deleteTexts say what deleting does.
+var deleteTexts = map[bridge.Kind]string{
+	bridge.KindSource: "Its webhooks are answered 404 from then on. What it put into its queue stays.",
+	bridge.KindTarget: "Refused with 409 while a route uses it.",
+	bridge.KindRoute: "202: it drains. It takes no new events, its retries and dead letters run on, and it is gone (404) once none is left and every process knows. " +
+		"204: it was not in use and is gone.",
+	bridge.KindQueue: "Deletes the options alone: the queue and its events stay. Refused with 409 while a source or route uses it.",
+}
+
+// pauseTexts say what pausing does.
+var pauseTexts = map[bridge.Kind]string{
+	bridge.KindSource: "Its webhooks are answered 503 with Retry-After. It is the field `paused` that changes, so a source of the configuration file cannot be paused here.",
+	bridge.KindTarget: "Its events wait, whatever the route. Kept beside the document, in every process: a target of the configuration file can be paused, too.",
+	bridge.KindRoute:  "Its events wait in the queue. Kept beside the document, in every process: a route of the configuration file can be paused, too.",
+}
+
 func (s *Server) pauseEndpoints(kind bridge.Kind) []endpoint {
 	var all []endpoint
 	for _, action := range []string{"pause", "resume"} {
@@ -105,6 +128,7 @@ func (s *Server) pauseEndpoints(kind bridge.Kind) []endpoint {
 			summary: strings.ToUpper(action[:1]) + action[1:] + " a " + kind.Singular(), answers: map[int]any{200: kind},
 			errors: append([]adminapi.Code{adminapi.CodeNotFound}, changeErrors...), serve: s.resume}
 		if action == "pause" {
+			e.text = pauseTexts[kind]
 			e.body, e.bodyOptional, e.serve = adminapi.PauseRequest{}, true, s.pause
 		}
 		all = append(all, e)
@@ -116,6 +140,30 @@ func (s *Server) pauseEndpoints(kind bridge.Kind) []endpoint {
 // any request may.
 var changeErrors = []adminapi.Code{adminapi.CodeInvalid, adminapi.CodeManagedByFile, adminapi.CodeDraining,
 	adminapi.CodeNewerVersion, adminapi.CodePrecondition, adminapi.CodeTooLarge}
+
+// tag groups operations in the OpenAPI document.
+func (e endpoint) tag() string {
+	switch {
+	case strings.Contains(e.path, "/dead-letters"):
+		return "dead letters"
+	case strings.Contains(e.path, "/retries"):
+		return "retries"
+	case e.kind != "":
+		return string(e.kind)
+	}
+	return "bridge"
+}
+
+// pathText describes a variable of a path.
+func pathText(e endpoint, name string) string {
+	switch name {
+	case "id":
+		return "`id` of a dead letter, as the list of them has it."
+	case "key":
+		return "`key` of a retry, as the list of them has it, with its slash escaped."
+	}
+	return "The name of the " + e.kind.Singular() + "."
+}
 
 // pageOf stands for a page of a kind's resources.
 type pageOf bridge.Kind

@@ -19,6 +19,16 @@ func (s *Server) serveOpenAPI(*request) (answer, error) {
 	return answer{status: http.StatusOK, body: json.RawMessage(s.openAPI)}, nil
 }
 
+// apiText is the description of the whole.
+const apiText = "Sources, targets, routes and queues, with the fields of a configuration file, and what becomes of deliveries.\n\n" +
+	"Every request but those from loopback to a bridge without tokens takes `Authorization: Bearer TOKEN`, of the role that the operation names: a viewer reads, " +
+	"an operator also pauses, tests and redrives, an admin also changes resources.\n\n" +
+	"A resource that the configuration file has is read-only here (409 `managed_by_file`). The others are stored in Queen, so that all processes share them. " +
+	"An ETag changes with each change: `If-Match` writes only what was read (412 else), `If-None-Match: *` only what is not there yet.\n\n" +
+	"A secret is never returned. A literal one is sealed when it is written and reads as `${sealed:ID}`; writing that back keeps it. References such as " +
+	"`${env:NAME}` read as they were written.\n\n" +
+	"Errors are `application/problem+json` (RFC 9457): `code` is for programs, `problems` lists all that is wrong, each with its path."
+
 // object is a part of the document.
 type object = map[string]any
 
@@ -26,7 +36,7 @@ type object = map[string]any
 // types they name.
 func (s *Server) document() ([]byte, error) {
 	d := openAPI{schemas: object{}}
-	d.schemas["Error"] = d.structure(reflect.TypeFor[adminapi.Error]())
+	d.schema(reflect.TypeFor[adminapi.Error]())
 	for _, kind := range bridge.Kinds() {
 		d.resource(kind)
 	}
@@ -42,7 +52,7 @@ func (s *Server) document() ([]byte, error) {
 	data, err := json.MarshalIndent(object{
 		"openapi": "3.1.0",
 		"info": object{"title": "Queen Bridge admin API", "version": "1",
-			"description": "Sources, targets, routes and queues as they are in a configuration file; see the package documentation of bridge/adminapi for what becomes of secrets.",
+			"description": apiText,
 			"license":     object{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
 		"servers":    []any{object{"url": "/"}},
 		"security":   []any{object{"token": []any{}}},
@@ -78,20 +88,27 @@ func (d openAPI) resource(kind bridge.Kind) {
 
 	patch := maps.Clone(write)
 	delete(patch, "required")
+	patch["description"] = "Fields to change: null takes a field away, what is not mentioned stays (RFC 7396)."
 	d.schemas[name+"Patch"] = patch
 
 	answer := maps.Clone(patch)
 	properties = maps.Clone(properties)
-	properties[metaField] = d.schema(reflect.TypeFor[adminapi.Meta]())
+	meta := maps.Clone(d.schema(reflect.TypeFor[adminapi.Meta]()))
+	meta["description"] = adminapi.Description(reflect.TypeFor[adminapi.Meta](), reflect.StructField{})
+	properties[metaField] = meta
 	answer["properties"], answer["required"] = properties, []string{"name", metaField}
+	answer["description"] = write["description"].(string) + " As it was written, without its secrets."
 	delete(answer, "additionalProperties") // what a newer bridge stored is shown as it is
 	d.schemas[name] = answer
 	d.schemas[name+"Page"] = object{"type": "object", "required": []string{"items", "next_page_token"},
-		"properties": object{"items": object{"type": "array", "items": ref(name)}, "next_page_token": object{"type": "string"}}}
+		"description": "One page of " + string(kind) + ", in the order of their names.",
+		"properties": object{"items": object{"type": "array", "items": ref(name), "description": "The " + string(kind) + " of this page."},
+			"next_page_token": object{"type": "string", "description": "`page_token` of the next page; empty on the last one."}}}
 }
 
 func (d openAPI) operation(e endpoint) object {
-	op := object{"operationId": e.id, "summary": e.summary, "description": "Takes the role " + e.role + ".", "responses": d.responses(e)}
+	op := object{"operationId": e.id, "summary": e.summary, "tags": []string{e.tag()}, "responses": d.responses(e)}
+	op["description"] = strings.TrimSpace(e.text + " Takes the role " + e.role + ".")
 	var parameters []any
 	for _, segment := range strings.Split(e.path, "/") {
 		if name, isVar := strings.CutPrefix(segment, "{"); isVar {
@@ -100,7 +117,7 @@ func (d openAPI) operation(e endpoint) object {
 			if name == "name" {
 				schema = nameSchema(e.kind)
 			}
-			parameters = append(parameters, object{"name": name, "in": "path", "required": true, "schema": schema})
+			parameters = append(parameters, object{"name": name, "in": "path", "required": true, "description": pathText(e, name), "schema": schema})
 		}
 	}
 	for _, p := range e.query {
@@ -134,15 +151,28 @@ func (d openAPI) bodyContent(e endpoint) object {
 	case isResource:
 		return object{"application/json": object{"schema": ref(componentName(kind) + "Document")}}
 	}
-	schema := d.schema(reflect.TypeOf(e.body))
+	return object{"application/json": object{"schema": d.request(reflect.TypeOf(e.body))}}
+}
+
+// request is the schema of a body: no field is needed, and null is as good as
+// none.
+func (d openAPI) request(t reflect.Type) object {
+	schema := d.structure(t)
 	schema["additionalProperties"] = false
 	delete(schema, "required")
-	for name, field := range schema["properties"].(object) {
-		if len(field.(object)) > 0 { // null is as good as nothing
-			schema["properties"].(object)[name] = object{"anyOf": []any{field, object{"type": "null"}}}
+	properties := schema["properties"].(object)
+	for name, field := range properties {
+		form := maps.Clone(field.(object))
+		text := form["description"]
+		delete(form, "description")
+		if len(form) > 0 {
+			form = object{"anyOf": []any{form, object{"type": "null"}}}
 		}
+		form["description"] = text
+		properties[name] = form
 	}
-	return object{"application/json": object{"schema": schema}}
+	d.schemas[t.Name()] = schema
+	return ref(t.Name())
 }
 
 // commonErrors may be answered to any request.
@@ -160,10 +190,22 @@ func (d openAPI) responses(e endpoint) object {
 	}
 	for _, code := range codes {
 		status := statuses[code]
-		out[strconv.Itoa(status)] = object{"description": http.StatusText(status),
+		said := codeTexts(status, codes)
+		out[strconv.Itoa(status)] = object{"description": http.StatusText(status) + ": " + said + ".",
 			"content": object{"application/problem+json": object{"schema": ref("Error")}}}
 	}
 	return out
+}
+
+// codeTexts are the codes that a status may stand for, with what they mean.
+func codeTexts(status int, codes []adminapi.Code) string {
+	var all []string
+	for _, code := range codes {
+		if text := "`" + string(code) + "`"; statuses[code] == status && !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 func (d openAPI) response(status int, body any) object {
@@ -174,7 +216,7 @@ func (d openAPI) response(status int, body any) object {
 		return out
 	case bridge.Kind:
 		schema = ref(componentName(b))
-		out["headers"] = object{"ETag": object{"description": "The version, in quotes.", "schema": object{"type": "string"}}}
+		out["headers"] = object{"ETag": object{"description": "The version, in quotes: for `If-Match`.", "schema": object{"type": "string"}}}
 	case pageOf:
 		schema = ref(componentName(bridge.Kind(b)) + "Page")
 	default:
@@ -194,7 +236,11 @@ func (d openAPI) schema(t reflect.Type) object {
 	case t.Kind() == reflect.Pointer:
 		return d.schema(t.Elem())
 	case t.Kind() == reflect.Struct:
-		return d.structure(t)
+		if _, known := d.schemas[t.Name()]; !known {
+			d.schemas[t.Name()] = nil // being made
+			d.schemas[t.Name()] = d.structure(t)
+		}
+		return ref(t.Name())
 	case t.Kind() == reflect.Slice:
 		return object{"type": "array", "items": d.schema(t.Elem())}
 	case t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Interface:
@@ -224,10 +270,13 @@ func (d openAPI) structure(t reflect.Type) object {
 			required = append(required, inner["required"].([]string)...)
 			continue
 		}
-		properties[name] = d.schema(f.Type)
+		property := maps.Clone(d.schema(f.Type))
+		property["description"] = adminapi.Description(t, f)
+		properties[name] = property
 		if options == "" {
 			required = append(required, name)
 		}
 	}
-	return object{"type": "object", "properties": properties, "required": required}
+	return object{"type": "object", "properties": properties, "required": required,
+		"description": adminapi.Description(t, reflect.StructField{})}
 }

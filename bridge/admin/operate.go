@@ -52,6 +52,7 @@ func (s *Server) operateEndpoints() []endpoint {
 	refused := []adminapi.Code{adminapi.CodeInvalid, adminapi.CodeConflict, adminapi.CodeNotFound}
 	all := []endpoint{
 		{method: "GET", path: letters, role: bridge.RoleViewer, id: "list_dead_letters", summary: "List dead letters of a route, newest first",
+			text: "Also of a route that is gone.",
 			query: []parameter{pageSize, pageToken, {"class", "Only of this class.", textSchema}, {"event", "Only of this transaction id.", textSchema},
 				{"since", "Only those that failed then or later.", timeSchema}, {"until", "Only those that failed before.", timeSchema}},
 			answers: map[int]any{200: adminapi.DeadLetterPage{}}, errors: missing, serve: s.deadLetters},
@@ -61,15 +62,20 @@ func (s *Server) operateEndpoints() []endpoint {
 		{method: "DELETE", path: letters + "/{id}", role: bridge.RoleOperator, id: "delete_dead_letter", summary: "Delete a dead letter for good",
 			answers: map[int]any{204: nil}, errors: missing, serve: s.deleteDeadLetter},
 		{method: "POST", path: letters + "/redrive", role: bridge.RoleOperator, id: "redrive_dead_letters", summary: "Deliver dead letters again",
+			text: "At most 1000 in one request: repeat it until `done` is 0. Each begins its retry policy anew and keeps its webhook-id; it goes to the route alone, " +
+				"not to others that read its queue. Repeating does nothing twice. Refused with 409 while the route drains, is gone or not in use.",
 			body: adminapi.Order{}, answers: map[int]any{200: adminapi.OrderResult{}}, errors: refused, serve: s.redrive},
 		{method: "POST", path: letters + "/delete", role: bridge.RoleOperator, id: "delete_dead_letters", summary: "Delete dead letters for good",
+			text: "At most 1000 in one request: repeat it until `done` is 0.",
 			body: adminapi.Order{}, answers: map[int]any{200: adminapi.OrderResult{}}, errors: refused, serve: s.deleteDeadLetters},
 		{method: "GET", path: route + "/retries", role: bridge.RoleViewer, id: "list_retries", summary: "List pending retries of a route",
 			query:   []parameter{pageSize, pageToken, {"details", "With the event and the last failure of each.", booleanSchema}},
 			answers: map[int]any{200: adminapi.RetryPage{}}, errors: missing, serve: s.retries},
 		{method: "POST", path: route + "/retries/{key}/now", role: bridge.RoleOperator, id: "retry_now", summary: "Let a pending retry be due at once",
+			text:    "In the process that answers, a target that is held or whose breaker is open is tried again, too.",
 			answers: map[int]any{204: nil}, errors: missing, serve: s.retryNow},
 		{method: "POST", path: route + "/test", role: bridge.RoleOperator, id: "test_fire", summary: "Call the route's target with a test event",
+			text: "As a first delivery would, with filter, transform, credentials and guards; nothing is stored. Also while the route is paused.",
 			body: adminapi.TestEvent{}, bodyOptional: true, answers: map[int]any{200: adminapi.TestResult{}},
 			errors: refused, serve: s.testFire},
 	}

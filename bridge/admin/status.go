@@ -11,7 +11,7 @@ import (
 func (s *Server) status(q *request) (answer, error) {
 	status := s.config.Status(q.Context())
 	c := s.rules.Catalog()
-	status.Rules = adminapi.Rules{Generation: version(c.Generation), Synced: c.Synced, Counts: map[string]int{},
+	status.Rules = adminapi.Rules{Generation: version(c.Generation), Synced: s.rules.LastRead().UTC(), Counts: map[string]int{},
 		Invalid: names(c.Invalid()), Draining: names(c.Draining())}
 	for _, kind := range bridge.Kinds() {
 		for _, e := range c.Entries(kind) {

@@ -7,28 +7,39 @@ import (
 
 // Event is an event without its body and headers.
 type Event struct {
-	ID          string    `json:"id"` // the transaction id
-	Source      string    `json:"source"`
-	Type        string    `json:"type"`
-	Received    time.Time `json:"received,omitzero"`
-	ContentType string    `json:"content_type"`
+	// ID is the transaction id.
+	ID string `json:"id"`
+	// Source is the source's name, Type the event's type; empty for what another
+	// client pushed.
+	Source string `json:"source"`
+	Type   string `json:"type"`
+	// Received is when it came in.
+	Received time.Time `json:"received,omitzero"`
+	// ContentType is that of the body.
+	ContentType string `json:"content_type"`
 	// Bytes is the size of the body; -1 where it is not at hand.
 	Bytes int `json:"bytes"`
 }
 
 // Origin is where a delivery's event was first.
 type Origin struct {
-	Queue         string    `json:"queue"`
-	Partition     string    `json:"partition"`
-	TransactionID string    `json:"transaction_id"`
-	MessageID     string    `json:"message_id"`
-	Created       time.Time `json:"created,omitzero"`
+	// Queue and Partition are where it was pushed.
+	Queue     string `json:"queue"`
+	Partition string `json:"partition"`
+	// TransactionID and MessageID are Queen's ids of the message.
+	TransactionID string `json:"transaction_id"`
+	MessageID     string `json:"message_id"`
+	// Created is when Queen took it.
+	Created time.Time `json:"created,omitzero"`
 }
 
 // DeadLetter is a delivery that was given up.
 type DeadLetter struct {
-	ID     string    `json:"id"`
-	Route  string    `json:"route"`
+	// ID names it among those of its route.
+	ID string `json:"id"`
+	// Route is the route's name.
+	Route string `json:"route"`
+	// Failed is when it was given up.
 	Failed time.Time `json:"failed"`
 	// Delivery is the webhook-id that the function saw.
 	Delivery string `json:"delivery"`
@@ -45,12 +56,17 @@ type DeadLetter struct {
 
 // Reason says why a delivery is dead (config.md).
 type Reason struct {
-	Class    string    `json:"class"`
-	Attempts int       `json:"attempts"`
-	First    time.Time `json:"first,omitzero"`
-	Last     time.Time `json:"last,omitzero"`
-	Status   int       `json:"status"`
-	Error    string    `json:"error"`
+	// Class is such as http_4xx, timeout, exhausted or expired.
+	Class string `json:"class"`
+	// Attempts is how many calls there were.
+	Attempts int `json:"attempts"`
+	// First and Last are when it failed first and last.
+	First time.Time `json:"first,omitzero"`
+	Last  time.Time `json:"last,omitzero"`
+	// Status of the last answer; 0: there was none.
+	Status int `json:"status"`
+	// Error says what was wrong, without secrets.
+	Error string `json:"error"`
 	// Response is the head of what the function answered, at most 1 KiB. A
 	// viewer does not see it.
 	Response string `json:"response,omitempty"`
@@ -59,14 +75,17 @@ type Reason struct {
 // DeadLetterPage is one page of dead letters, newest first. Rows come and go
 // between two pages: one may be seen twice.
 type DeadLetterPage struct {
-	Items         []DeadLetter `json:"items"`
-	NextPageToken string       `json:"next_page_token"`
+	Items []DeadLetter `json:"items"`
+	// NextPageToken is page_token of the next page; empty on the last one.
+	NextPageToken string `json:"next_page_token"`
 }
 
 // Selection says which dead letters of a route are meant: all that fit what is
 // set.
 type Selection struct {
-	IDs     []string `json:"ids,omitempty"`
+	// IDs are those of dead letters.
+	IDs []string `json:"ids,omitempty"`
+	// Classes are those of their reasons, such as http_4xx.
 	Classes []string `json:"classes,omitempty"`
 	// Event is the transaction id of the event.
 	Event string `json:"event,omitempty"`
@@ -102,35 +121,46 @@ type OrderResult struct {
 // Retry is a delivery that waits for its next attempt.
 type Retry struct {
 	// Key names it until it is due.
-	Key string    `json:"key"`
+	Key string `json:"key"`
+	// Due is when it is tried again.
 	Due time.Time `json:"due"`
-	Hop int       `json:"hop"`
-	// The rest is there only with details, unless the retry just became due.
-	Delivery    string    `json:"delivery,omitempty"`
-	Event       *Event    `json:"event,omitempty"`
-	Origin      *Origin   `json:"origin,omitempty"`
-	Attempt     int       `json:"attempt,omitempty"`
+	// Hop counts every move of the delivery.
+	Hop int `json:"hop"`
+	// Delivery is the webhook-id that the function saw. It and what follows are
+	// there only with details, unless the retry just became due.
+	Delivery string  `json:"delivery,omitempty"`
+	Event    *Event  `json:"event,omitempty"`
+	Origin   *Origin `json:"origin,omitempty"`
+	// Attempt is how many calls there were.
+	Attempt int `json:"attempt,omitempty"`
+	// FirstFailed is when it failed first.
 	FirstFailed time.Time `json:"first_failed,omitzero"`
 	Last        *Failure  `json:"last,omitempty"`
 }
 
 // Failure is the last failure of a delivery.
 type Failure struct {
-	Class  string `json:"class"`
-	Status int    `json:"status"`
-	Error  string `json:"error"`
+	// Class is such as http_5xx or timeout.
+	Class string `json:"class"`
+	// Status of the answer; 0: there was none.
+	Status int `json:"status"`
+	// Error says what was wrong, without secrets.
+	Error string `json:"error"`
 }
 
 // RetryPage is one page of retries, in the order of their keys.
 type RetryPage struct {
-	Items         []Retry `json:"items"`
-	NextPageToken string  `json:"next_page_token"`
+	Items []Retry `json:"items"`
+	// NextPageToken is page_token of the next page; empty on the last one.
+	NextPageToken string `json:"next_page_token"`
 }
 
 // TestEvent is the body of a test-fire: an event as a source would make it.
 type TestEvent struct {
-	Type    string            `json:"type,omitempty"`
-	Source  string            `json:"source,omitempty"`
+	// Type is the event's type, Source the name of the source it came from.
+	Type   string `json:"type,omitempty"`
+	Source string `json:"source,omitempty"`
+	// Headers are those of the webhook.
 	Headers map[string]string `json:"headers,omitempty"`
 	// ContentType defaults to application/json.
 	ContentType string `json:"content_type,omitempty"`
@@ -145,11 +175,14 @@ type TestResult struct {
 	// Outcome of a first delivery: delivered, retry, hold or dead.
 	Outcome string `json:"outcome"`
 	// Delay is when it would be tried again, such as 5s; "" where it would not.
-	Delay   string `json:"delay"`
-	Status  int    `json:"status"`
+	Delay string `json:"delay"`
+	// Status of the answer; 0: there was none.
+	Status int `json:"status"`
+	// Elapsed is how long the call took, such as 12ms.
 	Elapsed string `json:"elapsed"`
-	Class   string `json:"class"`
-	Error   string `json:"error"`
+	// Class and Error say why it was not delivered; "" where it was.
+	Class string `json:"class"`
+	Error string `json:"error"`
 	// Body is the head of the answer; Truncated says that there was more.
 	Body      string `json:"body"`
 	Truncated bool   `json:"truncated"`

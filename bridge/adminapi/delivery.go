@@ -13,9 +13,10 @@ type Delivery struct {
 	// is larger. It is of 16 digits.
 	ID string `json:"id"`
 	// Time is when the outcome was known.
-	Time   time.Time `json:"time"`
-	Route  string    `json:"route"`
-	Target string    `json:"target"`
+	Time time.Time `json:"time"`
+	// Route and Target are their names.
+	Route  string `json:"route"`
+	Target string `json:"target"`
 	// Delivery is the webhook-id that the function saw.
 	Delivery string `json:"delivery"`
 	// Event is the transaction id; it was first in Queue, in Partition.
@@ -58,8 +59,9 @@ type DeliveryQuery struct {
 
 // DeliveryPage is one page of deliveries, newest first.
 type DeliveryPage struct {
-	Items         []Delivery `json:"items"`
-	NextPageToken string     `json:"next_page_token"`
+	Items []Delivery `json:"items"`
+	// NextPageToken is page_token of the next page; empty on the last one.
+	NextPageToken string `json:"next_page_token"`
 }
 
 // Deliveries lists recent attempts and dead letters of the process that

@@ -48,7 +48,8 @@ const (
 // Error is an answer that is no success: application/problem+json (RFC 9457).
 type Error struct {
 	// Type is about:blank: Code tells errors apart.
-	Type   string `json:"type"`
+	Type string `json:"type"`
+	// Title is the text of the HTTP status, Status its number.
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Code   Code   `json:"code"`

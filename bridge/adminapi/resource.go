@@ -73,9 +73,12 @@ const (
 
 // Pause says why a route or target is paused.
 type Pause struct {
-	Reason string    `json:"reason"`
-	By     string    `json:"by"`
-	Since  time.Time `json:"since,omitzero"`
+	// Reason is what the one who paused it wrote; it may be empty.
+	Reason string `json:"reason"`
+	// By is the name of the token, or the bridge itself.
+	By string `json:"by"`
+	// Since is when it was paused.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Resource is a source, target, route or queue.

@@ -5,7 +5,8 @@ import "time"
 // Status is what GET /v1/status answers.
 type Status struct {
 	// Version of the bridge that answered.
-	Version string    `json:"version"`
+	Version string `json:"version"`
+	// Started is when its process began.
 	Started time.Time `json:"started"`
 	// Parts are those that this process runs: ingress, dispatch, admin.
 	Parts []string `json:"parts"`
@@ -22,6 +23,7 @@ type Status struct {
 
 // RouteStatus is what a route does in one process.
 type RouteStatus struct {
+	// Route is the route's name, Target that of its target.
 	Route  string `json:"route"`
 	Target string `json:"target"`
 	// State is popping where the route takes events; starting, draining,
@@ -35,6 +37,7 @@ type RouteStatus struct {
 
 // TargetStatus is what holds a target back in one process, and how busy it is.
 type TargetStatus struct {
+	// Target is the target's name.
 	Target string `json:"target"`
 	// State is popping where nothing holds it back; else paused, disabled, held,
 	// broken or limited.
@@ -80,6 +83,7 @@ type Rules struct {
 // Scheme is one way for a source to prove itself: a provider's preset, or a
 // generic verifier.
 type Scheme struct {
+	// Name is what a source's scheme is set to.
 	Name string `json:"name"`
 	// Generic verifiers are described by scheme_options.
 	Generic bool `json:"generic"`
@@ -90,16 +94,22 @@ type Scheme struct {
 	// Proof says what proves a request.
 	Proof string `json:"proof"`
 	// Secrets says what a secret looks like; "" where there is none.
-	Secrets  string `json:"secrets"`
-	NeedsURL bool   `json:"needs_public_url"`
+	Secrets string `json:"secrets"`
+	// NeedsURL: the provider signs the URL, so the source needs public_url.
+	NeedsURL bool `json:"needs_public_url"`
 	// TransactionID and EventType are value expressions (presets.md §1).
-	TransactionID string   `json:"transaction_id"`
-	EventType     string   `json:"event_type"`
-	Split         string   `json:"split"`
-	Answer        Answer   `json:"answer"`
-	Methods       []string `json:"methods"`
-	Handshakes    []string `json:"handshakes"`
-	MaxBody       string   `json:"max_body"`
+	TransactionID string `json:"transaction_id"`
+	EventType     string `json:"event_type"`
+	// Split is the path of the array that a request is split by; "" where one
+	// request is one event.
+	Split  string `json:"split"`
+	Answer Answer `json:"answer"`
+	// Methods are those that are received.
+	Methods []string `json:"methods"`
+	// Handshakes are the provider's questions that are answered before it sends.
+	Handshakes []string `json:"handshakes"`
+	// MaxBody is the largest body, such as 25MiB.
+	MaxBody string `json:"max_body"`
 	// Horizon is how long the provider may resend, Deadline when it hangs up;
 	// "" where that is not known.
 	Horizon  string `json:"horizon"`
@@ -110,6 +120,7 @@ type Scheme struct {
 
 // Answer is what an accepted request is answered.
 type Answer struct {
+	// Status is the HTTP status; Body and ContentType may be empty.
 	Status      int    `json:"status"`
 	Body        string `json:"body"`
 	ContentType string `json:"content_type"`
@@ -117,6 +128,7 @@ type Answer struct {
 
 // SchemeList is what GET /v1/schemes answers.
 type SchemeList struct {
+	// Items are all of them, in the order of their names.
 	Items []Scheme `json:"items"`
 }
 

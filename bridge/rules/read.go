@@ -31,15 +31,16 @@ func (s *Store) refresh(ctx context.Context) error {
 	fresh := !s.synced.IsZero() && generation == s.generation && time.Since(s.wholeAt) < wholeEvery
 	s.mu.Unlock()
 	if fresh {
-		s.readAt = begun
+		s.noteRead(begun)
 		return nil
 	}
 	rows, err := s.readRows(ctx)
 	if err != nil {
 		return err
 	}
-	s.readAt, s.wholeAt = begun, time.Now()
+	s.wholeAt = time.Now()
 	s.adopt(rows, generation)
+	s.noteRead(begun)
 	return nil
 }
 

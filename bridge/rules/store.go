@@ -80,10 +80,11 @@ type Store struct {
 	// writing holds one value while somebody reads or writes rows; mu, after
 	// it, guards the state; over a call it is only held where a reference is
 	// looked up.
-	writing chan struct{}
-	readAt  time.Time // when the last successful look began
-	wholeAt time.Time // when all rows were last read
-	drained map[bridge.Resource]drainState
+	writing  chan struct{}
+	readAt   time.Time                 // when the last successful look began; for writing's holder
+	lastRead atomic.Pointer[time.Time] // the same, for everybody
+	wholeAt  time.Time                 // when all rows were last read
+	drained  map[bridge.Resource]drainState
 
 	mu          sync.Mutex
 	file        File
@@ -129,6 +130,21 @@ func New(c Config) *Store {
 
 // Catalog is the present state.
 func (s *Store) Catalog() *Catalog { return s.catalog.Load() }
+
+// LastRead is when the stored resources were last known to be those of the
+// catalog; zero: not yet.
+func (s *Store) LastRead() time.Time {
+	if t := s.lastRead.Load(); t != nil {
+		return *t
+	}
+	return time.Time{}
+}
+
+// noteRead notes a successful look. writing is held.
+func (s *Store) noteRead(begun time.Time) {
+	s.readAt = begun
+	s.lastRead.Store(&begun)
+}
 
 // Subscribe calls f with every later state, one after the other, before the
 // change that led to it is reported as made. f must not call the Store.

@@ -14,14 +14,48 @@ import (
 func (p *program) configCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
-		Short: "Check a configuration, or print it with every default",
+		Short: "Check a configuration, print it with every default, or print the schema of all",
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(
 		p.configSub("check", "List everything that is wrong, with file and line", p.check),
 		p.configSub("print", "Print the effective value of every field; secrets as ***", p.print),
+		p.schemaCommand(),
 	)
 	return c
+}
+
+func (p *program) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of configuration files, for editors",
+		Long: "schema prints a JSON Schema (2020-12) of all fields, with what each is for. Editors check and complete a file with it:\n" +
+			"its first line then is  # yaml-language-server: $schema=queenbridge.schema.json",
+		Example: "  queenbridge config schema > queenbridge.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return printJSON(p.out, plainTexts(bridge.ConfigSchema()))
+		},
+	}
+}
+
+// plainTexts takes Markdown's escapes out of descriptions: those of a JSON
+// Schema are plain text.
+func plainTexts(node any) any {
+	switch n := node.(type) {
+	case []any:
+		for i := range n {
+			n[i] = plainTexts(n[i])
+		}
+	case map[string]any:
+		for name, value := range n {
+			if text, ok := value.(string); ok && name == "description" {
+				value = strings.NewReplacer(`\<`, "<", `\*`, "*").Replace(text)
+			}
+			n[name] = plainTexts(value)
+		}
+	}
+	return node
 }
 
 func (p *program) configSub(name, short string, do func(configfile.Result) error) *cobra.Command {

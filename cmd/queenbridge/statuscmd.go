@@ -78,7 +78,7 @@ func statusFields(s adminapi.Status) []field {
 		{"version", s.Version}, {"started", when(s.Started)}, {"parts", strings.Join(s.Parts, ", ")},
 		{"problems", strings.Join(s.Problems, "\n")}, {"in use", strings.Join(counts, ", ")},
 		{"not in use", strings.Join(s.Rules.Invalid, ", ")}, {"draining", strings.Join(s.Rules.Draining, ", ")},
-		{"stored rules", "read since " + when(s.Rules.Synced) + ", generation " + orDefault(s.Rules.Generation, "none")},
+		{"stored rules", "read " + when(s.Rules.Synced) + ", generation " + orDefault(s.Rules.Generation, "none")},
 	}
 }
 

@@ -7,5 +7,3 @@
 // reads its configuration with, and their descriptions from those types'
 // comments.
 package shape
-
-//go:generate go run ../describe -out descriptions.go -types Source,Target,Route,Queue,Scheme,Status ../../../bridge ../../../bridge/adminapi

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/adminapi"
 )
 
 // Form is what a field holds.
@@ -74,14 +75,10 @@ func fieldsOf(t reflect.Type, schema map[string]any) []Field {
 
 // description is the comment of a field, or else that of its type.
 func description(t reflect.Type, f reflect.StructField) string {
-	if text := descriptions[t.Name()+"."+f.Name]; text != "" {
-		return text
+	if t.PkgPath() == reflect.TypeFor[bridge.Source]().PkgPath() {
+		return bridge.Description(t, f)
 	}
-	of := f.Type
-	if of.Kind() == reflect.Pointer {
-		of = of.Elem()
-	}
-	return descriptions[of.Name()]
+	return adminapi.Description(t, f)
 }
 
 func fieldOf(t reflect.Type, schema map[string]any) Field {

@@ -17,7 +17,7 @@ func TestDescriptionsAreTheCommentsWithTheNamesOfConfiguration(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := generate([]string{"Thing"}, []string{dir})
+	got, err := generate("shape", []string{"Thing"}, []string{dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestDescriptionsAreTheCommentsWithTheNamesOfConfiguration(t *testing.T) {
 	if strings.Contains(string(got), "Other") || strings.Contains(string(got), "Hidden") {
 		t.Errorf("generate = %s, want nothing of what is hidden", got)
 	}
-	if _, err := generate([]string{"Nothing"}, []string{dir}); err == nil {
+	if _, err := generate("shape", []string{"Nothing"}, []string{dir}); err == nil {
 		t.Error("generate of an unknown type succeeds")
 	}
 }
