@@ -103,7 +103,7 @@ func TestRealRetryNow(t *testing.T) {
 		t.Fatal(err)
 	}
 	var page dispatch.RetryPage
-	k.until("its retry waits", 20*time.Second, func() bool {
+	k.until("its retry waits", 40*time.Second, func() bool {
 		page, err = o.Retries(k.Context(), r.Name, dispatch.RetryQuery{Details: true})
 		return err == nil && len(page.Retries) == 1
 	})

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -141,17 +142,27 @@ func TestReplicasAgreeWithinThreeSeconds(t *testing.T) {
 	one := w.startAPI(w.embedded(), "", "--only", "admin")
 	two := w.startAPI(fmt.Sprintf("queen: {urls: [%q]}", one.queen), "")
 	two.awaitReady()
-	one.putPath("shared", f.URL)
-	within(t, 3*time.Second, "the other replica serves the source", func() (bool, string) {
-		status := two.webhook("shared", "one")
-		return status == http.StatusOK, fmt.Sprint(status)
-	})
-	f.next()
-	if r, err := two.api().Read(t.Context(), bridge.KindRoute, "shared"); err != nil || r.Meta.State != adminapi.StateActive {
+	// Three times: a busy machine may make one late, not most of them.
+	var took []time.Duration
+	for i := range 3 {
+		name := fmt.Sprint("shared", i)
+		one.putPath(name, f.URL)
+		put := time.Now()
+		eventually(t, "the other replica serves the source", func() (bool, string) {
+			status := two.webhook(name, "one")
+			return status == http.StatusOK, fmt.Sprint(status)
+		})
+		took = append(took, time.Since(put))
+		f.next()
+	}
+	if slices.Sort(took); took[1] > 3*time.Second {
+		t.Errorf("the other replica served the sources after %v, want 3s", took)
+	}
+	if r, err := two.api().Read(t.Context(), bridge.KindRoute, "shared2"); err != nil || r.Meta.State != adminapi.StateActive {
 		t.Errorf("Read = %+v, %v", r.Meta, err)
 	}
 	status, err := two.api().Status(t.Context())
-	if err != nil || !status.Ready || status.Rules.Counts["routes"] != 1 {
+	if err != nil || !status.Ready || status.Rules.Counts["routes"] != 3 {
 		t.Errorf("Status = %+v, %v", status, err)
 	}
 }

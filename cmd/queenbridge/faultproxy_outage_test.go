@@ -89,7 +89,7 @@ func TestReadySoonAfterOneLostPop(t *testing.T) {
 			return len(w.proxy.seen(c)) > before, ""
 		})
 	}
-	within(t, 10*time.Second, "the bridge is ready again", func() (bool, string) {
+	within(t, 20*time.Second, "the bridge is ready again", func() (bool, string) {
 		status, body := get(t, p.admin+"/readyz")
 		return status == http.StatusOK, body
 	})
