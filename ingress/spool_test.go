@@ -186,7 +186,7 @@ func TestASourceThatDoesNotSpoolIs503OnTheSameQueue(t *testing.T) {
 	c := spooling(t, q, open("a"))
 	plain.Queue = "a"
 	c.Sources = append(c.Sources, plain)
-	c.Settings.EnqueueTimeout = 300 * time.Millisecond
+	c.Settings.EnqueueTimeout = 2 * time.Second
 	w := newSpooling(t, c)
 	for path, want := range map[string]int{"/in/a": 200, "/in/plain": 503} {
 		if res, _ := w.post(t, path, "{}", "X-Id", path); res.StatusCode != want {

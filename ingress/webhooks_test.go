@@ -353,7 +353,7 @@ func TestTheProvidersDeadlineBoundsTheWait(t *testing.T) {
 	w := serve(t, c)
 	start := time.Now()
 	res, _ := w.sendSigned(t, s.delivery(t, `{"a":1}`))
-	if took := time.Since(start); res.StatusCode != http.StatusServiceUnavailable || took < 400*time.Millisecond || took > 900*time.Millisecond {
+	if took := time.Since(start); res.StatusCode != http.StatusServiceUnavailable || took < 400*time.Millisecond || took > 3*time.Second { // enqueue_timeout would be 5 s
 		t.Errorf("answered %d after %v, want 503 after 0.5 s", res.StatusCode, took)
 	}
 }
