@@ -125,6 +125,14 @@ type wireEvent struct {
 // push sorts keys). An event of ours that cannot be read is an error, which is
 // ErrVersion for a higher number. A retry envelope is no event.
 func DecodeEvent(payload []byte) (e Event, ours bool, err error) {
+	if e, ok := quickEvent(payload); ok {
+		return e, true, nil
+	}
+	return decodeEvent(payload)
+}
+
+// decodeEvent is DecodeEvent for whatever is written.
+func decodeEvent(payload []byte) (e Event, ours bool, err error) {
 	return decodeOurs(payload, kindEvent, "event", wireEvent.event)
 }
 

@@ -101,7 +101,16 @@ func cpuTime(b *testing.B) time.Duration {
 
 func benchDeliver(b *testing.B, ordering bridge.Ordering, concurrency int) {
 	url, done := benchFunction(b)
-	broker, err := devbroker.Open(devbroker.Config{})
+	var pops, settles atomic.Int64
+	broker, err := devbroker.Open(devbroker.Config{Intercept: func(r *http.Request) devbroker.Fault {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/api/v1/pop"):
+			pops.Add(1)
+		case strings.HasPrefix(r.URL.Path, "/api/v1/ack"), strings.HasPrefix(r.URL.Path, "/api/v1/transaction"):
+			settles.Add(1)
+		}
+		return devbroker.Fault{}
+	}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -131,6 +140,8 @@ func benchDeliver(b *testing.B, ordering bridge.Ordering, concurrency int) {
 	<-done
 	b.StopTimer()
 	reportCalls(b, used)
+	b.ReportMetric(float64(pops.Load())/float64(b.N), "pops/op")
+	b.ReportMetric(float64(settles.Load())/float64(b.N), "settles/op")
 	stop()
 	<-ended
 	if n, err := client.Depth(context.WithoutCancel(ctx), "q", "r"); err != nil || n != 0 {

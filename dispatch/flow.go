@@ -215,7 +215,7 @@ func (l *limiter) broken(s *share, now time.Time) bool {
 // enough is how much room is worth a pop, of a bound, and how long to wait for
 // as much.
 func (s *share) enough(bound int, now time.Time) (n int, patience time.Duration) {
-	n, patience = max(1, bound/4, popAhead(bound, s.ahead())/4), trickle
+	n, patience = max(1, bound/4, popAhead(bound, s.ahead())/2), trickle
 	if s.rate == nil {
 		return n, patience
 	}
