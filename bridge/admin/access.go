@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -36,7 +37,7 @@ func (i identity) may(role string) bool {
 // access decides who asks. Only hashes of tokens are kept: they have one
 // length, and comparing them says nothing about the token.
 type access struct {
-	tokens []knownToken
+	tokens atomic.Pointer[[]knownToken]
 	burst  int // of wrong tokens; below 0: no bound
 
 	mu       sync.Mutex
@@ -58,28 +59,34 @@ const (
 func newAccess(c Config) *access {
 	a := &access{burst: cmp.Or(c.WrongTokens, failureBurst)}
 	a.failures, _ = lru.New[string, *rate.Limiter](failureAddresses) // fails only for a size below 1
-	for _, t := range c.Settings.Tokens {
-		a.add(identity{t.Name, t.Role}, t.Token)
-	}
-	if c.Settings.EnvToken != "" {
-		a.add(identity{"QUEENBRIDGE_ADMIN_TOKEN", bridge.RoleAdmin}, c.Settings.EnvToken)
-	}
+	a.accept(c.Settings)
 	return a
 }
 
-func (a *access) add(who identity, token bridge.Secret) {
-	a.tokens = append(a.tokens, knownToken{who, sha256.Sum256([]byte(token.Reveal()))})
+// accept makes the tokens of settings those that are accepted.
+func (a *access) accept(settings bridge.AdminConfig) {
+	tokens := []knownToken{}
+	add := func(who identity, token bridge.Secret) {
+		tokens = append(tokens, knownToken{who, sha256.Sum256([]byte(token.Reveal()))})
+	}
+	for _, t := range settings.Tokens {
+		add(identity{t.Name, t.Role}, t.Token)
+	}
+	if settings.EnvToken != "" {
+		add(identity{"QUEENBRIDGE_ADMIN_TOKEN", bridge.RoleAdmin}, settings.EnvToken)
+	}
+	a.tokens.Store(&tokens)
 }
 
 // open says that no token is asked for.
-func (a *access) open() bool { return len(a.tokens) == 0 }
+func (a *access) open() bool { return len(*a.tokens.Load()) == 0 }
 
 // identify finds a token among the known ones; every one is compared.
 func (a *access) identify(token string) (identity, bool) {
 	hash := sha256.Sum256([]byte(token))
 	var who identity
 	found := false
-	for _, known := range a.tokens {
+	for _, known := range *a.tokens.Load() {
 		if subtle.ConstantTimeCompare(hash[:], known.hash[:]) == 1 {
 			who, found = known.identity, true
 		}

@@ -44,6 +44,28 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+func TestTokensAreReplacedWhileRunning(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, nil)
+	renewed := settings
+	renewed.Tokens = []bridge.AdminToken{{Name: "ann", Role: bridge.RoleViewer, Token: "another-token"}}
+	if err := a.server.Retoken(renewed); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Status(t.Context()); !adminapi.IsCode(err, adminapi.CodeUnauthenticated) {
+		t.Errorf("with the old token: %v", err)
+	}
+	if _, err := a.as("another-token").Status(t.Context()); err != nil {
+		t.Errorf("with the new one: %v", err)
+	}
+	if err := a.server.Retoken(bridge.AdminConfig{}); !errors.Is(err, admin.ErrNoToken) {
+		t.Errorf("Retoken without tokens = %v", err)
+	}
+	if _, err := a.as("").Status(t.Context()); !adminapi.IsCode(err, adminapi.CodeUnauthenticated) {
+		t.Errorf("without a token: %v", err)
+	}
+}
+
 func TestWrongTokensAreLimitedAndTheRightOneWaitsToo(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(c *admin.Config, _ *rules.Config) { c.WrongTokens = 3 })

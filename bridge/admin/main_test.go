@@ -25,10 +25,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // api is a running admin API on an embedded broker.
 type api struct {
 	*adminapi.Client
-	t     *testing.T
-	url   string
-	rules *rules.Store
-	log   *logBuffer
+	t      *testing.T
+	url    string
+	server *admin.Server
+	rules  *rules.Store
+	log    *logBuffer
 }
 
 // The tokens of the API under test.
@@ -77,7 +78,7 @@ func newAPI(t *testing.T, change func(*admin.Config, *rules.Config)) *api {
 			t.Error(err)
 		}
 	})
-	a := &api{t: t, url: h.URL, rules: ac.Rules, log: log}
+	a := &api{t: t, url: h.URL, server: server, rules: ac.Rules, log: log}
 	a.Client = a.as(adminToken)
 	return a
 }

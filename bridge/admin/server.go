@@ -87,6 +87,17 @@ func New(c Config) (*Server, error) {
 	return s, err
 }
 
+// Retoken makes the tokens of settings the accepted ones, for requests that begin
+// from then on. Where none is left it changes nothing, and the error is
+// ErrNoToken: what asked for a token must not open by a slip of a file.
+func (s *Server) Retoken(settings bridge.AdminConfig) error {
+	if len(settings.Tokens) == 0 && settings.EnvToken == "" {
+		return ErrNoToken
+	}
+	s.access.accept(settings)
+	return nil
+}
+
 func isLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

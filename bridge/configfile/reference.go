@@ -56,6 +56,35 @@ func (r *resolver) resolve(n *bridge.Node) {
 
 // expand resolves the references in text; referred says that there was one.
 func (r *resolver) expand(text string) (expanded string, referred bool, err error) {
+	return expand(text, r.lookUp)
+}
+
+// ReferredFiles are the files that the references in a document name, relative
+// ones in dir. None is read.
+func ReferredFiles(dir string, doc bridge.Node) []string {
+	var files []string
+	note := func(reference string) (string, error) {
+		if name, isFile := strings.CutPrefix(reference, "file:"); isFile && name != "" {
+			files = append(files, inDir(dir, name))
+		}
+		return "", nil
+	}
+	doc.Walk("", func(_ string, n *bridge.Node) {
+		if n.Kind == bridge.NodeString && strings.Contains(n.Text, "${file:") {
+			_, _, _ = expand(n.Text, note) // what cannot be read names none
+		}
+	})
+	return files
+}
+
+func inDir(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+func expand(text string, lookUp func(reference string) (string, error)) (expanded string, referred bool, err error) {
 	var out strings.Builder
 	for {
 		before, rest, found := strings.Cut(text, "${")
@@ -72,7 +101,7 @@ func (r *resolver) expand(text string) (expanded string, referred bool, err erro
 		if !closed {
 			return "", false, fmt.Errorf("has a ${ without }: %s", literalHint)
 		}
-		value, err := r.lookUp(reference)
+		value, err := lookUp(reference)
 		if err != nil {
 			return "", false, err
 		}
@@ -123,9 +152,7 @@ func (r *resolver) readSecret(path string) (string, error) {
 	if path == "" {
 		return "", fmt.Errorf("${file:} names no file: write ${file:PATH}")
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(r.dir, path)
-	}
+	path = inDir(r.dir, path)
 	r.files = append(r.files, path)
 	data, err := readAtMost(path, maxSecret)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/configfile"
 )
 
@@ -58,5 +59,17 @@ func TestAFurtherReferenceThatFailsIsAProblemOfItsField(t *testing.T) {
 	want = []string{"bridge.yaml:1: log.level: ${vualt:x} is no reference: use ${env:NAME}, ${file:PATH} or ${vault:…}; a literal ${ is written $${"}
 	if diff := cmp.Diff(want, lines(t, err)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestFilesThatReferencesNameAreListedWithoutBeingRead(t *testing.T) {
+	t.Parallel()
+	doc, err := bridge.ParseJSON([]byte(`{"a":["${file:/abs/one}","x${file:two}y${file:/abs/three}"],"b":"$${file:/no}","c":"${env:FILE}","d":"${file:/open","e":7}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"/abs/one", "/dir/two", "/abs/three"}
+	if diff := cmp.Diff(want, configfile.ReferredFiles("/dir", doc)); diff != "" {
+		t.Errorf("ReferredFiles (-want +got):\n%s", diff)
 	}
 }

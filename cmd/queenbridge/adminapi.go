@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -36,11 +35,12 @@ func (b *bridgeProcess) openRules(ctx context.Context) error {
 	})
 	b.rules.Sync(ctx)
 	b.follower = newFollower(b.log, b.rules.Catalog().Config)
+	b.referred = newReferredFiles(filepath.Dir(b.config.Path))
 	return nil
 }
 
 // adminAPI makes what is served below /v1.
-func (b *bridgeProcess) adminAPI(wants func(string) bool) (http.Handler, error) {
+func (b *bridgeProcess) adminAPI(wants func(string) bool) (*admin.Server, error) {
 	begun := time.Now()
 	letters, err := b.newLetters()
 	if err != nil {

@@ -37,7 +37,7 @@ func (w *world) startAPI(queen, more string, args ...string) *process {
 		w.t.Fatal(err)
 	}
 	p := launch(w.t, apiEnv, append([]string{"serve", "--config", path}, args...)...)
-	p.admin = p.url("admin listening")
+	p.config, p.admin = path, p.url("admin listening")
 	if strings.Contains(queen, "embedded") {
 		p.queen = p.url("embedded broker listening")
 	}
@@ -256,6 +256,74 @@ func TestRetriesNowReachABrokenTarget(t *testing.T) {
 	}
 	f.next()
 	f.next()
+}
+
+// TestFilesOfStoredRulesAreFollowed: a secret in a file that only a stored source
+// names is replaced, and no signal is sent; nor when the configuration file is
+// broken meanwhile.
+func TestFilesOfStoredRulesAreFollowed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	rewrite(t, secret, "secret-one\n")
+	p := w.startAPI(w.embedded(), "")
+	p.awaitReady()
+	p.put(bridge.KindSource, "filed", fmt.Sprintf(`{"scheme":"github","secrets":["${file:%s}"]}`, secret))
+	follows := func(secret, id string) {
+		t.Helper()
+		within(t, patient, secret+" counts", func() (bool, string) {
+			status := p.githubAs(secret, "/in/filed", id)
+			return status == http.StatusOK, fmt.Sprint(status)
+		})
+	}
+	follows("secret-one", "1")
+	rewrite(t, secret, "secret-two\n")
+	follows("secret-two", "2")
+	if status := p.githubAs("secret-one", "/in/filed", "3"); status != http.StatusUnauthorized {
+		t.Errorf("the secret that was replaced = %d", status)
+	}
+	rewrite(t, p.config, "sources: [\n")
+	p.logged("configuration not reloaded: the running one stays", "")
+	rewrite(t, secret, "secret-three\n")
+	follows("secret-three", "4")
+}
+
+// TestAdminTokensFollowTheirFiles: a token is renewed, and the last one is not
+// taken away without a restart.
+func TestAdminTokensFollowTheirFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dir := t.TempDir()
+	path, token := filepath.Join(dir, "bridge.yaml"), filepath.Join(dir, "token")
+	config := w.embedded() + "\ningress: {addr: \"127.0.0.1:0\"}\nadmin:\n  addr: \"127.0.0.1:0\"\n"
+	rewrite(t, token, "token-one\n")
+	rewrite(t, path, config+"  tokens: [{name: ci, role: admin, token: \"${file:token}\"}]\n")
+	p := launch(t, nil, "serve", "--config", path)
+	p.admin = p.url("admin listening")
+	asks := func(token bridge.Secret) error {
+		c, err := adminapi.NewClient(adminapi.Config{Endpoint: p.admin, Token: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Schemes(t.Context())
+		return err
+	}
+	if err := asks("token-one"); err != nil {
+		t.Fatal(err)
+	}
+	rewrite(t, token, "token-two\n")
+	p.logged("admin tokens reloaded", "")
+	if err := asks("token-two"); err != nil {
+		t.Errorf("the new token: %v", err)
+	}
+	if err := asks("token-one"); !adminapi.IsCode(err, adminapi.CodeUnauthenticated) {
+		t.Errorf("the old token: %v", err)
+	}
+	rewrite(t, path, config)
+	p.logged("configuration changed where only a restart applies it; running on as before", "admin.tokens[ci]")
+	if err := asks(""); !adminapi.IsCode(err, adminapi.CodeUnauthenticated) {
+		t.Errorf("no token: %v", err)
+	}
 }
 
 // routeState is what a route does in the process that is asked.

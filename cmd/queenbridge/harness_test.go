@@ -115,6 +115,7 @@ type process struct {
 	grew  chan struct{}
 
 	ingress, admin, queen string // URLs
+	config                string // its file
 }
 
 // start runs `queenbridge serve` with this configuration until it listens.

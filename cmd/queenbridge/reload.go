@@ -17,14 +17,20 @@ import (
 // catalog has follows at once, everything else is reported as waiting for a
 // restart. A configuration that cannot be used changes nothing.
 type reloader struct {
-	load    func() (configfile.Result, error)
-	follow  func(rules.File)
-	token   func(bridge.Secret) // nil: Queen's token is read at the start only
+	load   func() (configfile.Result, error)
+	follow func(rules.File)
+	token  func(bridge.Secret) // nil: Queen's token is read at the start only
+	access func(bridge.AdminConfig) error
+	// stored are the files that stored rules refer to; named tells that there are
+	// others.
+	stored  func() []string
+	named   <-chan struct{}
 	running bridge.Config
 	log     *slog.Logger
 	asked   <-chan os.Signal
 
-	pending []string // what waits for a restart
+	pending []string    // what waits for a restart
+	last    *rules.File // the last one that could be used; nil: none yet
 }
 
 // run reloads when files change and when asked to, until ctx ends.
@@ -63,6 +69,8 @@ func (r *reloader) loop(ctx context.Context, watcher *configfile.Watcher, change
 			asked = true
 		case <-changed:
 			asked = false
+		case <-r.named:
+			asked = false
 		}
 	}
 }
@@ -73,6 +81,9 @@ func (r *reloader) settle(watcher *configfile.Watcher, asked bool) {
 	const most = 3
 	for range most {
 		files := r.reload(asked)
+		if len(files) > 0 {
+			files = append(files, r.stored()...)
+		}
 		if watcher == nil || len(files) == 0 {
 			break
 		}
@@ -93,13 +104,19 @@ func (r *reloader) reload(asked bool) []string {
 	result, err := r.load()
 	if err != nil {
 		r.log.Error("configuration not reloaded: the running one stays", "problems", problemsOf(err))
+		if r.last != nil {
+			r.follow(*r.last) // what stored rules refer to may have changed
+		}
 		return result.Files()
 	}
 	r.retoken(result.Config.Queen.Token)
+	r.reaccess(result.Config.Admin.Tokens)
 	r.report(result, changesOf(r.running, result.Config), asked)
 	r.running.Sources, r.running.Targets = result.Config.Sources, result.Config.Targets
 	r.running.Routes, r.running.Queues = result.Config.Routes, result.Config.Queues
-	r.follow(fileOf(result, r.running))
+	file := fileOf(result, r.running)
+	r.last = &file
+	r.follow(file)
 	return result.Files()
 }
 
@@ -117,6 +134,18 @@ func (r *reloader) retoken(token bridge.Secret) {
 	r.token(token)
 	r.running.Queen.Token = token
 	r.log.Info("queen token reloaded")
+}
+
+// reaccess hands the admin API other tokens. Without any it would ask for none:
+// that waits for a restart.
+func (r *reloader) reaccess(tokens []bridge.AdminToken) {
+	next := r.running.Admin
+	next.Tokens = tokens
+	if reflect.DeepEqual(tokens, r.running.Admin.Tokens) || r.access(next) != nil {
+		return
+	}
+	r.running.Admin = next
+	r.log.Info("admin tokens reloaded", "tokens", len(tokens))
 }
 
 // report says what waits for a restart, once until it changes, and answers

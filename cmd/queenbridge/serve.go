@@ -76,6 +76,7 @@ type bridgeProcess struct {
 	config   configfile.Result
 	rules    *rules.Store
 	follower *follower
+	referred *referredFiles
 	stopping atomic.Bool
 	addrs    addrs
 	started  func(addrs) // called once the listeners are open; may be nil
@@ -136,6 +137,9 @@ func (b *bridgeProcess) run(ctx context.Context, only []string) error {
 	api, err := b.adminAPI(wants)
 	if err != nil {
 		return err
+	}
+	if b.reload != nil {
+		b.reload.access = api.Retoken
 	}
 	services, err := b.services(ctx, wants)
 	if err != nil {
@@ -201,12 +205,15 @@ func (b *bridgeProcess) services(ctx context.Context, wants func(string) bool) (
 		b.routing = &liveRouting{newSender: b.newSenders(ctx), now: routing{c.Config.Routes, c.Config.Targets, namesOf(c.Draining())}}
 		b.follower.routing = b.routing.update
 	}
-	b.rules.Subscribe(b.follower.follow)
-	b.follower.follow(b.rules.Catalog()) // what came since the parts were made
+	for _, f := range []func(*rules.Catalog){b.follower.follow, b.referred.follow} {
+		b.rules.Subscribe(f)
+		f(b.rules.Catalog()) // what came since the parts were made
+	}
 	all = append(all, service{"rules", b.rules.Run},
 		service{"queues", func(ctx context.Context) error { return b.follower.run(ctx, b.conn.configure) }})
 	if b.reload != nil {
 		b.reload.follow = b.rules.SetFile
+		b.reload.stored, b.reload.named = b.referred.files, b.referred.changed
 		if b.link.broker == nil {
 			b.reload.token = b.link.setToken
 		}
