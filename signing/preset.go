@@ -99,6 +99,19 @@ var handshakeMethods = map[string]string{
 	"head": http.MethodHead, "get-probe": http.MethodGet, "cloudevents-options": http.MethodOptions,
 }
 
+// OptionNames are the keys the scheme takes in scheme_options, each once. Empty
+// where it takes none.
+func (p Preset) OptionNames() []string {
+	r, ok := find(p.Name)
+	if !ok {
+		return nil
+	}
+	rd := newReader(&checklist{}, "scheme_options", nil)
+	r.read(rd)
+	slices.Sort(rd.known)
+	return slices.Compact(rd.known)
+}
+
 // CredentialHeaders are the headers of a request that carry a credential and
 // must never be stored, for a source with these options.
 func (p Preset) CredentialHeaders(o Options) []string {

@@ -146,6 +146,13 @@ func (r *row) public() Preset {
 // describe reads a source's options into the scheme it means.
 func (r *row) describe(c *checklist, o Options) scheme {
 	rd := newReader(c, "scheme_options", o.SchemeOptions)
+	s := r.read(rd)
+	rd.finish()
+	return s
+}
+
+// read is describe but for what the scheme does not know.
+func (r *row) read(rd *reader) scheme {
 	s := r.scheme
 	if s.class = r.Class; s.class == "" {
 		s.class = Verified
@@ -156,6 +163,5 @@ func (r *row) describe(c *checklist, o Options) scheme {
 	if r.options != nil {
 		r.options(rd, &s)
 	}
-	rd.finish()
 	return s
 }

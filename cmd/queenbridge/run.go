@@ -122,7 +122,8 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return &usageError{err: fmt.Errorf("unknown command %q", args[0]), hint: hint}
 }
 
-// wrapArgs turns a command's complaint about its arguments into wrong usage.
+// wrapArgs turns a command's complaint about its arguments, or about flags that
+// do not go together, into wrong usage.
 func wrapArgs(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		wrapArgs(sub)
@@ -132,7 +133,11 @@ func wrapArgs(c *cobra.Command) {
 		check = cobra.NoArgs
 	}
 	c.Args = func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
+		err := check(cmd, args)
+		if err == nil {
+			err = cmd.ValidateFlagGroups() // cobra asks later, and in words of its own
+		}
+		if err != nil {
 			return &usageError{err: err, hint: fmt.Sprintf("run %q", cmd.CommandPath()+" --help")}
 		}
 		return nil

@@ -82,7 +82,7 @@ func (p *program) scheme(name string, asJSON bool) error {
 	if asJSON {
 		return printJSON(p.out, v)
 	}
-	return printFields(p.out, v.marked(), v.fields())
+	return printFields(p.out, v.marked(), v.fields(preset.OptionNames()))
 }
 
 // unknownScheme is wrong usage, with the nearest name there is.
@@ -125,7 +125,7 @@ func (v schemeView) marked() string {
 	return v.Name + " †"
 }
 
-func (v schemeView) fields() []field {
+func (v schemeView) fields(options []string) []field {
 	state := "verified"
 	switch {
 	case v.Generic:
@@ -139,6 +139,7 @@ func (v schemeView) fields() []field {
 	}
 	return []field{
 		{"state", state}, {"class", classWords[v.Class]}, {"proof", v.Proof}, {"secrets", orDefault(v.Secrets, "none")}, {"public_url", url},
+		{"scheme_options", strings.Join(options, ", ")},
 		{"transaction id", v.TransactionID}, {"event type", v.EventType}, {"split", v.Split},
 		{"answer", answerView(v.Answer).words()}, {"methods", strings.Join(v.Methods, ", ")}, {"handshakes", strings.Join(v.Handshakes, ", ")},
 		{"body cap", v.MaxBody}, {"horizon", v.Horizon}, {"deadline", v.Deadline}, {"docs", v.Docs},
