@@ -67,9 +67,9 @@ func (a *answer) encode(e event) ([]byte, error) {
 		h.Del("Set-Cookie")
 		d.Headers = joined(h)
 	case balancer:
-		d.Headers, d.StatusDescription = joined(h), statusText(a.status)
+		d.Headers, d.StatusDescription = joined(someHeader(h)), statusText(a.status)
 	case balancerMulti:
-		d.MultiHeaders, d.StatusDescription = h, statusText(a.status)
+		d.MultiHeaders, d.StatusDescription = someHeader(h), statusText(a.status)
 	}
 	if e.method != http.MethodHead && a.status != http.StatusNoContent && a.status != http.StatusNotModified {
 		d.setBody(a.body.Bytes())
@@ -89,6 +89,16 @@ func (d *answerDocument) setBody(body []byte) {
 		return
 	}
 	d.Body = string(body)
+}
+
+// someHeader adds a header where there is none: a load balancer's answer "must
+// include the Base64 encoding status, status code, and headers" (AWS, Lambda
+// functions as targets of Application Load Balancers).
+func someHeader(h http.Header) http.Header {
+	if len(h) == 0 {
+		h.Set("X-Content-Type-Options", "nosniff")
+	}
+	return h
 }
 
 func joined(h http.Header) map[string]string {
