@@ -3,6 +3,7 @@ package ingress
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -121,9 +122,11 @@ type sourceMetrics struct {
 	buffered          string // the verdict where a spool holds an event: ours, or Queen's
 	accepted          prometheus.Counter
 	queued, duplicate prometheus.Counter
-	lastVerified      prometheus.Gauge
-	skew              prometheus.Observer
-	secrets           []prometheus.Counter
+	// lastVerified begins with the first proven request: a source that has had
+	// none since the start is not one that went silent in 1970.
+	lastVerified func() prometheus.Gauge
+	skew         prometheus.Observer
+	secrets      []prometheus.Counter
 }
 
 // source is the metrics of a source whose usual answer is status.
@@ -133,7 +136,7 @@ func (m *metrics) source(name string, status, secrets int) sourceMetrics {
 		accepted:     m.requests.WithLabelValues(name, strconv.Itoa(status)),
 		queued:       m.events.WithLabelValues(name, verdictQueued),
 		duplicate:    m.events.WithLabelValues(name, verdictDuplicate),
-		lastVerified: m.lastVerified.WithLabelValues(name),
+		lastVerified: sync.OnceValue(func() prometheus.Gauge { return m.lastVerified.WithLabelValues(name) }),
 		skew:         m.skew.WithLabelValues(name),
 	}
 	for i := range secrets {
@@ -157,7 +160,7 @@ const (
 
 // proven books a proof.
 func (s *sourceMetrics) proven(p signing.Proof, now time.Time) {
-	s.lastVerified.Set(float64(now.UnixMilli()) / 1000)
+	s.lastVerified().Set(float64(now.UnixMilli()) / 1000)
 	s.skewed(p.Skew)
 	if p.Secret >= 0 && p.Secret < len(s.secrets) {
 		s.secrets[p.Secret].Inc()

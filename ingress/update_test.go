@@ -181,6 +181,32 @@ func TestAStoppingServerTakesNoUpdate(t *testing.T) {
 	}
 }
 
+// "Events stop, nobody notices": the age of the last verified event tells. A
+// source that has had none since the start has no age, or every start would
+// raise alarms.
+func TestTheLastVerifiedEventIsToldFromTheFirstOn(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	c := sources(github("gh", "s"))
+	c.Metrics, c.Now = reg, func() time.Time { return time.Unix(1767323045, 0) }
+	s, _ := newServer(t, c)
+	const name = "queenbridge_ingress_last_verified_timestamp_seconds"
+	call(s.Handler(), "/in/gh", "{}", signed("forged", "1", "{}")...)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			t.Errorf("%s has %d values before the first proven request, want none", name, len(f.GetMetric()))
+		}
+	}
+	call(s.Handler(), "/in/gh", "{}", signed("s", "1", "{}")...)
+	if got := metric(t, reg, name, "source", "gh"); got != 1767323045 {
+		t.Errorf("last verified at %v, want 1767323045", got)
+	}
+}
+
 // The age of the last verified event of a source that is gone would raise
 // alarms for ever.
 func TestARemovedSourceHasNoLastVerifiedEvent(t *testing.T) {
