@@ -107,6 +107,17 @@ func Left(ctx context.Context, q Inspector, route string) (string, error) {
 	return "", nil
 }
 
+// Settled says that no process holds an event of a route's source, once none
+// takes any: there is none that its group has not consumed. Leased ones count,
+// so a backlog looks like leases.
+func Settled(ctx context.Context, q Inspector, r bridge.Route) (bool, error) {
+	n, err := depthOf(ctx, q, r.Queue, r.Group)
+	if err != nil {
+		return false, fmt.Errorf("what route %s holds: %w", r.Name, err)
+	}
+	return n == 0, nil
+}
+
 // inspect counts what a route has; timers up to a limit, and first: a timer
 // that fires meanwhile is then seen as a retry.
 func inspect(ctx context.Context, q Inspector, route string, timers int) (o Orphan, err error) {

@@ -45,6 +45,17 @@ const (
 	CodeNotServed       Code = "not_served"        // 503: this process does not run the part that can do it
 )
 
+// OfTheResource says that the code is about the resource that a request names,
+// and not about the one who asks, the bridge or Queen: other resources may be
+// written all the same.
+func (c Code) OfTheResource() bool {
+	switch c {
+	case CodeConflict, CodeManagedByFile, CodeInUse, CodeDraining, CodeNewerVersion, CodePrecondition, CodeTooLarge, CodeInvalid, CodeNotFound, CodeMalformed:
+		return true
+	}
+	return false
+}
+
 // Error is an answer that is no success: application/problem+json (RFC 9457).
 type Error struct {
 	// Type is about:blank: Code tells errors apart.

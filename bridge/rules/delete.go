@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
@@ -119,17 +120,35 @@ func (s *Store) finishDrained(ctx context.Context) {
 	for _, r := range draining {
 		state, seen := s.drained[r]
 		if !seen {
-			state = drainState{since: now, next: now.Add(s.config.DrainAfter), wait: min(firstDrainLook, s.config.DrainAfter)}
+			state = drainState{since: now, next: now.Add(min(s.config.KnownAfter, s.config.DrainAfter)), wait: min(firstDrainLook, s.config.DrainAfter)}
 		}
 		if !now.Before(state.next) {
-			if s.finishOne(ctx, r) {
+			leased := now.Sub(state.since) < s.config.DrainAfter && !s.settled(ctx, r)
+			if !leased && s.finishOne(ctx, r) {
 				continue
 			}
 			state.next, state.wait = now.Add(state.wait), min(2*state.wait, maxDrainLook)
+			if end := state.since.Add(s.config.DrainAfter); leased && state.next.After(end) {
+				state.next = end
+			}
 		}
 		known[r] = state
 	}
 	s.drained = known
+}
+
+// settled says that a draining route holds nothing of its source any more.
+func (s *Store) settled(ctx context.Context, r bridge.Resource) bool {
+	routes := s.Catalog().Config.Routes
+	at := slices.IndexFunc(routes, func(one bridge.Route) bool { return one.Name == r.Name })
+	if s.config.Settled == nil || at < 0 {
+		return false
+	}
+	settled, err := s.config.Settled(ctx, routes[at])
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("draining route not looked at", "route", r.Name, "error", err)
+	}
+	return settled
 }
 
 // finishOne deletes a draining route's row if nothing of it is left in Queen.

@@ -37,6 +37,10 @@ type Config struct {
 	// Left says what a draining route still has in Queen beside its source; ""
 	// is nothing, and the route may go. Nil: no route goes.
 	Left func(ctx context.Context, route string) (string, error)
+	// Settled says that no process holds an event of a draining route's source;
+	// none takes one any more. Then the route need not wait for leases to end.
+	// Nil: it always does.
+	Settled func(ctx context.Context, route bridge.Route) (bool, error)
 	// Logger defaults to discarding.
 	Logger *slog.Logger
 	// Metrics registers the catalog's metrics. Nil: they are kept to itself.
@@ -44,9 +48,13 @@ type Config struct {
 	// Poll is the mean time between two looks at the stored resources.
 	// Defaults to 2 seconds, so that with jitter none is later than 3.
 	Poll time.Duration
-	// DrainAfter is how long a deleted route is kept at least, so that every
-	// process knows and no lease of its source is left. Defaults to 65
-	// seconds: the poll, and the longest lease.
+	// KnownAfter is how long a deleted route is kept at least, so that every
+	// process knows. Defaults to 10 seconds: the poll, once more where a look
+	// failed.
+	KnownAfter time.Duration
+	// DrainAfter is how long a deleted route is kept that is not Settled, so
+	// that no lease of its source is left. Defaults to 65 seconds: the poll, and
+	// the longest lease.
 	DrainAfter time.Duration
 }
 
@@ -60,6 +68,7 @@ type tried struct {
 // Defaults of Config.
 const (
 	defaultPoll       = 2 * time.Second
+	defaultKnownAfter = 10 * time.Second
 	defaultDrainAfter = 65 * time.Second
 )
 
@@ -114,6 +123,9 @@ func New(c Config) *Store {
 	}
 	if c.Poll <= 0 {
 		c.Poll = defaultPoll
+	}
+	if c.KnownAfter <= 0 {
+		c.KnownAfter = defaultKnownAfter
 	}
 	if c.DrainAfter <= 0 {
 		c.DrainAfter = defaultDrainAfter

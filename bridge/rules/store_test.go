@@ -258,6 +258,38 @@ func TestWhatIsNeededIsNotDeleted(t *testing.T) {
 	}
 }
 
+// TestARouteThatHoldsNothingNeedNotWaitForLeases: what its source's group has not
+// consumed may be leased, and is waited for.
+func TestARouteThatHoldsNothingNeedNotWaitForLeases(t *testing.T) {
+	t.Parallel()
+	var settled atomic.Bool
+	asked := make(chan bridge.Route, 1)
+	s := newStore(t, newBroker(t), func(c *rules.Config) {
+		c.KnownAfter, c.DrainAfter, c.Poll = time.Millisecond, time.Hour, time.Millisecond
+		c.Settled = func(_ context.Context, r bridge.Route) (bool, error) {
+			select {
+			case asked <- r:
+			default:
+			}
+			return settled.Load(), nil
+		}
+	})
+	put(t, s, target, targetDoc)
+	put(t, s, route, routeDoc)
+	if _, err := s.Delete(t.Context(), rules.Delete{Resource: route}); err != nil {
+		t.Fatal(err)
+	}
+	running(t, s)
+	if r := <-asked; r.Name != route.Name || r.Queue != "github" || r.Group != route.Name {
+		t.Errorf("asked about %+v", r)
+	}
+	if len(s.Catalog().Config.Routes) != 1 {
+		t.Fatal("the route went while something may have been leased")
+	}
+	settled.Store(true)
+	eventually(t, s, 10*time.Second, "no route", func(c *rules.Catalog) bool { return len(c.Config.Routes) == 0 })
+}
+
 func TestDrainedRouteGoesOnceNothingOfItIsLeft(t *testing.T) {
 	t.Parallel()
 	var busy atomic.Bool

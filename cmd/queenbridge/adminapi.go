@@ -31,6 +31,9 @@ func (b *bridgeProcess) openRules(ctx context.Context) error {
 		Left: func(ctx context.Context, route string) (string, error) {
 			return dispatch.Left(ctx, b.link.client, route)
 		},
+		Settled: func(ctx context.Context, route bridge.Route) (bool, error) {
+			return dispatch.Settled(ctx, b.link.client, route)
+		},
 		Logger: b.log, Metrics: b.reg,
 	})
 	b.rules.Sync(ctx)

@@ -121,6 +121,30 @@ func TestRulesOfTheAPICarryWebhooksAtOnce(t *testing.T) {
 	}
 }
 
+// TestADeletedRouteWithoutWorkIsGoneInSeconds: nothing is leased, so no lease is
+// waited for, and its name and target are free again.
+func TestADeletedRouteWithoutWorkIsGoneInSeconds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := newTarget(t, always(200))
+	p := w.startAPI(w.embedded(), "")
+	p.putPath("brief", f.URL)
+	if status := p.webhook("brief", "one"); status != http.StatusOK {
+		t.Fatalf("webhook = %d", status)
+	}
+	f.next()
+	if gone, err := p.api().Delete(t.Context(), bridge.KindRoute, "brief", ""); err != nil || gone {
+		t.Fatalf("Delete = %t, %v, want it to drain", gone, err)
+	}
+	within(t, 25*time.Second, "the route is gone", func() (bool, string) {
+		_, err := p.api().Read(t.Context(), bridge.KindRoute, "brief")
+		return adminapi.IsCode(err, adminapi.CodeNotFound), fmt.Sprint(err)
+	})
+	if gone, err := p.api().Delete(t.Context(), bridge.KindTarget, "brief", ""); err != nil || !gone {
+		t.Errorf("Delete of its target = %t, %v", gone, err)
+	}
+}
+
 func TestRulesSurviveARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -228,6 +252,43 @@ func TestDeadLettersAreRedrivenOverTheAPI(t *testing.T) {
 	}
 	if _, err := p.api().Redrive(t.Context(), "none", adminapi.Order{}); !adminapi.IsCode(err, adminapi.CodeConflict) {
 		t.Errorf("Redrive of no route = %v", err)
+	}
+}
+
+// TestAllDeadLettersAreRedrivenHoweverMany: one request touches a part of them;
+// what dies anew meanwhile is not redriven for ever.
+func TestAllDeadLettersAreRedrivenHoweverMany(t *testing.T) {
+	t.Parallel()
+	const many = partSize + 30
+	w := newWorld(t)
+	f := newTarget(t, always(http.StatusBadRequest))
+	p := w.startAPI(w.embedded(), "")
+	p.putPath("many", f.URL)
+	for i := range many {
+		p.push("many", fmt.Sprint("lane-", i%8), fmt.Sprint("event-", i), `{"a":1}`)
+	}
+	for range many {
+		f.next()
+	}
+	cli := func(args ...string) (int, string) {
+		c := launch(t, []string{"QUEENBRIDGE_ENDPOINT=" + p.admin, "QUEENBRIDGE_TOKEN=" + apiToken}, append([]string{"dead-letters"}, args...)...)
+		return c.wait(), c.log()
+	}
+	within(t, patient, "all are dead letters", func() (bool, string) {
+		_, said := cli("redrive", "many", "--all", "--dry-run")
+		return said == fmt.Sprintf("%d would be redriven", many), said
+	})
+	if code, said := cli("redrive", "many", "--all"); code != 0 || said != fmt.Sprintf("%d redriven", many) {
+		t.Errorf("redrive --all: exit code %d, %q", code, said)
+	}
+	for range many {
+		f.next()
+	}
+	if code, said := cli("redrive", "many", "no-such-id"); code != 1 || !strings.Contains(said, "1 of the 1 named are not among the dead letters of many") {
+		t.Errorf("redrive of what there is not: exit code %d, %q", code, said)
+	}
+	if code, said := cli("redrive", "nowhere", "--all"); code != 1 || !strings.Contains(said, "there is no such route") {
+		t.Errorf("redrive on no route: exit code %d, %q", code, said)
 	}
 }
 

@@ -35,6 +35,7 @@ func (p *program) applyCommand(kind bridge.Kind) *cobra.Command {
 		Short: "Make " + orDefault(string(kind), "sources, targets, routes and queues") + " what a configuration file says",
 		Long: "apply writes the resources of a configuration file (- is standard input) over the admin API. Its settings of the process\n" +
 			"are passed over, references are stored as written, literal secrets sealed. Applying twice changes nothing.\n" +
+			"Nothing is written while anything is wrong with the file: all of it is said first.\n" +
 			"What the bridge's own configuration file has is refused; with --migrate it is stored beside it, and takes\n" +
 			"over as soon as the file no longer has it: no webhook is refused in between.",
 		Example: "  queenbridge apply -f bridge.yaml\n  queenbridge apply -f bridge.yaml --migrate",
@@ -53,7 +54,8 @@ func (p *program) applyCommand(kind bridge.Kind) *cobra.Command {
 // written is one resource of a file.
 type written struct {
 	bridge.Resource
-	doc bridge.Node
+	doc  bridge.Node
+	file string // for messages
 }
 
 // resourcesIn reads the resources of a file, in the order in which they are
@@ -79,7 +81,7 @@ func (p *program) resourcesIn(path string, kind bridge.Kind) ([]written, error) 
 			if name.Kind != bridge.NodeString || name.Text == "" {
 				return nil, &usageError{err: fmt.Errorf("%s:%d: %s[%d].name: is required", path, item.Line, k, i)}
 			}
-			all = append(all, written{bridge.Resource{Kind: k, Name: name.Text}, item})
+			all = append(all, written{bridge.Resource{Kind: k, Name: name.Text}, item, path})
 		}
 	}
 	if len(all) == 0 {
@@ -120,9 +122,13 @@ func (p *program) readDocument(path string) (bridge.Node, error) {
 	return configfile.ParseDocument("standard input", data)
 }
 
-// apply writes resources one after the other. It stops at the first that is
-// refused; what was done until then is said.
+// apply writes resources one after the other, once the bridge has nothing
+// against any of them. Should one be refused all the same, it stops, and what was
+// done until then is said.
 func (p *program) apply(ctx context.Context, client *adminapi.Client, resources []written, o adminapi.WriteOptions, asJSON bool) error {
+	if _, err := preflight(ctx, client, resources, o); err != nil {
+		return err
+	}
 	did := []applied{}
 	for _, w := range resources {
 		r, err := client.Put(ctx, w.Kind, w.Name, json.RawMessage(w.doc.AppendJSON(nil)), o)
@@ -169,15 +175,15 @@ func (p *program) diffCommand(kind bridge.Kind) *cobra.Command {
 	c := p.apiCommand(&cobra.Command{
 		Use:   "diff -f FILE",
 		Short: "Say what apply would change; exit code 1 where it is anything",
-		Long: "diff asks the bridge what applying a file would change, and changes nothing. A secret that the bridge holds already\n" +
-			"is no difference.",
+		Long: "diff asks the bridge what applying a file would change, and what is wrong with it, and changes nothing. A secret that\n" +
+			"the bridge holds already is no difference.",
 		Example: "  queenbridge diff -f bridge.yaml",
 	}, func(cmd *cobra.Command, client *adminapi.Client, asJSON bool, _ []string) error {
 		resources, err := p.resourcesIn(path, kind)
 		if err != nil {
 			return err
 		}
-		did, err := diff(cmd.Context(), client, resources)
+		did, err := preflight(cmd.Context(), client, resources, adminapi.WriteOptions{})
 		if err != nil {
 			return err
 		}
@@ -191,28 +197,6 @@ func (p *program) diffCommand(kind bridge.Kind) *cobra.Command {
 	})
 	c.Flags().StringVarP(&path, "file", "f", "", "the file; - is standard input")
 	return c
-}
-
-// diff asks about each resource. One that is not there yet may need others
-// that are not either, so it is not checked.
-func diff(ctx context.Context, client *adminapi.Client, resources []written) ([]applied, error) {
-	did := []applied{}
-	for _, w := range resources {
-		_, err := client.Read(ctx, w.Kind, w.Name)
-		if adminapi.IsCode(err, adminapi.CodeNotFound) {
-			did = append(did, applied{Resource: w.String(), Action: adminapi.ActionCreated, Fields: []string{}})
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		r, err := client.Put(ctx, w.Kind, w.Name, json.RawMessage(w.doc.AppendJSON(nil)), adminapi.WriteOptions{ValidateOnly: true})
-		if err != nil {
-			return nil, fmt.Errorf("diff %s: %w", w.Resource, err)
-		}
-		did = append(did, appliedAs(w.Resource, r))
-	}
-	return did, nil
 }
 
 func (p *program) exportCommand() *cobra.Command {

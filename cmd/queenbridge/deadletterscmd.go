@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/queenbridge/queenbridge/bridge/adminapi"
@@ -111,63 +109,4 @@ func zeroEmpty(n int) string {
 		return ""
 	}
 	return fmt.Sprint(n)
-}
-
-func (p *program) redriveCommand() *cobra.Command {
-	return p.orderCommand("redrive", "Deliver dead letters of a route again", "redriven",
-		"redrive lets dead letters be delivered again with the whole retry policy before them, and the same webhook-id.\n"+
-			"It may be repeated: nothing is done twice.",
-		(*adminapi.Client).Redrive)
-}
-
-func (p *program) deadLettersDeleteCommand() *cobra.Command {
-	return p.orderCommand("delete", "Delete dead letters of a route for good", "deleted",
-		"delete deletes dead letters for good.", (*adminapi.Client).DeleteDeadLetters)
-}
-
-// orderFunc carries out an order.
-type orderFunc func(*adminapi.Client, context.Context, string, adminapi.Order) (adminapi.OrderResult, error)
-
-// orderCommand does something with many dead letters.
-func (p *program) orderCommand(use, short, done, long string, order orderFunc) *cobra.Command {
-	var f selectionFlags
-	var all, dry bool
-	var perSecond float64
-	c := p.apiCommand(&cobra.Command{
-		Use: use + " ROUTE [ID...]", Short: short, Long: long + " Name ids, or choose with --class and --event, or take --all.",
-		Example: fmt.Sprintf("  queenbridge dead-letters %[1]s pushes-to-ci ID\n  queenbridge dead-letters %[1]s pushes-to-ci --class timeout --dry-run", use),
-		Args:    cobra.MinimumNArgs(1),
-	}, func(cmd *cobra.Command, client *adminapi.Client, asJSON bool, args []string) error {
-		s := f.selection(args[1:])
-		if len(s.IDs) == 0 && len(s.Classes) == 0 && s.Event == "" && !all {
-			return &usageError{err: fmt.Errorf("nothing is chosen"), hint: "name ids, --class, --event or --all"}
-		}
-		r, err := order(client, cmd.Context(), args[0], adminapi.Order{Selection: s, Limit: f.limit, PerSecond: perSecond, DryRun: dry})
-		switch {
-		case err != nil:
-			return err
-		case asJSON:
-			return printJSON(p.out, r)
-		}
-		return p.printOrder(r, done, dry)
-	})
-	f.bind(c, "at most so many (1000)")
-	c.Flags().BoolVar(&all, "all", false, "all dead letters of the route")
-	c.Flags().BoolVar(&dry, "dry-run", false, "only say how many")
-	c.Flags().Float64Var(&perSecond, "per-second", 0, "spread them: so many each second")
-	return c
-}
-
-func (p *program) printOrder(r adminapi.OrderResult, done string, dry bool) error {
-	if dry {
-		done = "would be " + done
-	}
-	line := fmt.Sprintf("%d %s", r.Done, done)
-	if r.Skipped > 0 {
-		line += fmt.Sprintf(", %d skipped: somebody else put them there", r.Skipped)
-	}
-	if _, err := fmt.Fprintln(p.out, line); err != nil || r.Failed == 0 {
-		return err
-	}
-	return fmt.Errorf("%d failed:\n%s", r.Failed, strings.Join(r.Problems, "\n"))
 }

@@ -23,6 +23,9 @@ func (p *program) kindCommand(kind bridge.Kind) *cobra.Command {
 	if kind != bridge.KindQueue {
 		c.AddCommand(p.pauseCommand(kind), p.resumeCommand(kind))
 	}
+	if kind == bridge.KindRoute {
+		c.AddCommand(p.testFireCommand())
+	}
 	return c
 }
 

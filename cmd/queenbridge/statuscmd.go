@@ -72,7 +72,7 @@ func readyWord(s adminapi.Status) string {
 func statusFields(s adminapi.Status) []field {
 	var counts []string
 	for _, kind := range bridge.Kinds() {
-		counts = append(counts, fmt.Sprintf("%d %s", s.Rules.Counts[string(kind)], kind))
+		counts = append(counts, count(s.Rules.Counts[string(kind)], kind.Singular()))
 	}
 	return []field{
 		{"version", s.Version}, {"started", when(s.Started)}, {"parts", strings.Join(s.Parts, ", ")},

@@ -91,8 +91,8 @@ func (m *managed) drainingUsers(ctx context.Context, name string) []string {
 	return draining
 }
 
-// pollInterval is between two looks at a draining route: it drains for more than
-// a minute.
+// pollInterval is between two looks at a draining route: it drains for ten
+// seconds at least.
 const pollInterval = 2 * time.Second
 
 // awaitGone waits until a route has drained.

@@ -21,5 +21,5 @@ func (r *routeResource) Metadata(_ context.Context, req resource.MetadataRequest
 
 // Schema are the resource's arguments.
 func (r *routeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
-	resp.Schema = resourceSchema("Sends the events of one queue to one target. A deleted route drains: it takes no new events, and goes once its retries and dead letters are done, which takes a minute at least; Terraform waits for that.", r.fields, r.computed)
+	resp.Schema = resourceSchema("Sends the events of one queue to one target. A deleted route drains: it takes no new events, and goes once its retries and dead letters are done, which takes ten seconds at least; Terraform waits for that.", r.fields, r.computed)
 }

@@ -12,8 +12,7 @@ import (
 const defaultTimeout = 2 * time.Minute
 
 // drainTimeout bounds what waits for a route to drain: its events in flight, its
-// retries and its dead letters, and at least the 65 s after which every replica
-// knows.
+// retries and its dead letters, and the time until every replica knows.
 const drainTimeout = 10 * time.Minute
 
 // timeout is what an object's timeouts say about an operation, or standard.
