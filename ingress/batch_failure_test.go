@@ -14,6 +14,7 @@ import (
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 	"github.com/queenbridge/queenbridge/ingress"
 )
 
@@ -24,7 +25,7 @@ func TestAFailedBatchIsRetriedInOrderWithBackoff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		q := &fakeQueen{before: func(context.Context, []queen.Item) error {
+		q := &queentest.Shelf{Before: func(context.Context, []queen.Item) error {
 			if time.Since(start) < time.Second {
 				return errAway
 			}
@@ -41,10 +42,10 @@ func TestAFailedBatchIsRetriedInOrderWithBackoff(t *testing.T) {
 		if diff := cmp.Diff(all(5, 200), statusOf(recs)); diff != "" {
 			t.Errorf("statuses (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"none:0", "none:1", "none:2", "none:3", "none:4"}, ids(q.stored())); diff != "" {
+		if diff := cmp.Diff([]string{"none:0", "none:1", "none:2", "none:3", "none:4"}, ids(q.Items())); diff != "" {
 			t.Errorf("order (-want +got):\n%s", diff)
 		}
-		if n := len(q.calls()); n < 3 || n > 7 {
+		if n := len(q.Pushes()); n < 3 || n > 7 {
 			t.Errorf("%d pushes in a second of outage, want a few: backoff from 250 ms", n)
 		}
 	})
@@ -53,7 +54,7 @@ func TestAFailedBatchIsRetriedInOrderWithBackoff(t *testing.T) {
 func TestDeadlineIs503WithRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := &fakeQueen{before: func(context.Context, []queen.Item) error { return errAway }}
+		q := &queentest.Shelf{Before: func(context.Context, []queen.Item) error { return errAway }}
 		slack := bridge.Source{Name: "slack", Scheme: "slack", Secrets: []bridge.Secret{"s"}}
 		s, _ := newServer(t, ingress.Config{Sources: []bridge.Source{keyed("a"), slack}, Queen: q})
 		start := time.Now()
@@ -80,7 +81,7 @@ func TestAHangingPushDoesNotHoldRequestsPastTheirDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entered := make(chan struct{}, 100)
 		s, q := newServer(t, ingress.Config{Sources: []bridge.Source{keyed("a")},
-			Queen: &fakeQueen{before: blockUntil(entered, nil)}})
+			Queen: &queentest.Shelf{Before: blockUntil(entered, nil)}})
 		cr := crowd{h: s.Handler()}
 		start := time.Now()
 		var recs []*httptest.ResponseRecorder
@@ -96,9 +97,9 @@ func TestAHangingPushDoesNotHoldRequestsPastTheirDeadline(t *testing.T) {
 			t.Errorf("the last one took %v", took)
 		}
 		time.Sleep(time.Minute) // what was given up does not come back
-		n := len(q.calls())
+		n := len(q.Pushes())
 		time.Sleep(time.Hour)
-		if m := len(q.calls()); m != n {
+		if m := len(q.Pushes()); m != n {
 			t.Errorf("%d pushes for nobody", m-n)
 		}
 	})
@@ -110,7 +111,7 @@ func TestLostReplyIsADuplicateNotALoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lost := false
-		q := &fakeQueen{after: func([]queen.Item) error {
+		q := &queentest.Shelf{After: func([]queen.Item) error {
 			if !lost {
 				lost = true
 				return errAway
@@ -122,7 +123,7 @@ func TestLostReplyIsADuplicateNotALoss(t *testing.T) {
 		if rec.Code != 200 {
 			t.Errorf("status %d, want 200", rec.Code)
 		}
-		if n := len(q.stored()); n != 1 {
+		if n := len(q.Items()); n != 1 {
 			t.Errorf("%d items stored, want 1", n)
 		}
 	})
@@ -132,7 +133,7 @@ func TestAFailedItemIsRetriedAloneAndItsPartitionKeepsItsOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		q := &fakeQueen{verdict: func(it queen.Item) queen.PushStatus {
+		q := &queentest.Shelf{Verdict: func(it queen.Item) queen.PushStatus {
 			if it.Partition == "bad" && time.Since(start) < time.Second {
 				return queen.PushFailed
 			}
@@ -150,7 +151,7 @@ func TestAFailedItemIsRetriedAloneAndItsPartitionKeepsItsOrder(t *testing.T) {
 		if diff := cmp.Diff(all(2, 200), statusOf(bad)); diff != "" {
 			t.Errorf("statuses (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"none:3", "none:1", "none:2"}, ids(q.stored())); diff != "" {
+		if diff := cmp.Diff([]string{"none:3", "none:1", "none:2"}, ids(q.Items())); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)
 		}
 	})
@@ -160,9 +161,9 @@ func TestAnItemQueenNeverTakesDoesNotFailItsNeighbours(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		entered, leave := make(chan struct{}, 100), make(chan struct{})
-		q := &fakeQueen{}
+		q := &queentest.Shelf{}
 		block := blockUntil(entered, leave)
-		q.before = func(ctx context.Context, items []queen.Item) error {
+		q.Before = func(ctx context.Context, items []queen.Item) error {
 			if err := block(ctx, items); err != nil {
 				return err
 			}
@@ -197,7 +198,7 @@ func TestAnItemQueenNeverTakesDoesNotFailItsNeighbours(t *testing.T) {
 		if took := time.Since(start); took != 0 {
 			t.Errorf("neighbours waited %v", took)
 		}
-		if got := ids(q.stored()); !slices.IsSorted(got[1:]) {
+		if got := ids(q.Items()); !slices.IsSorted(got[1:]) {
 			t.Errorf("stored %v, want order of arrival", got)
 		}
 	})
@@ -207,8 +208,8 @@ func TestBufferedIsNotDurableUnlessAccepted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		buffered := func(queen.Item) queen.PushStatus { return queen.PushBuffered }
-		strict, _ := newServer(t, ingress.Config{Sources: []bridge.Source{open("a")}, Queen: &fakeQueen{verdict: buffered}})
-		c := ingress.Config{Sources: []bridge.Source{open("a")}, Queen: &fakeQueen{verdict: buffered}}
+		strict, _ := newServer(t, ingress.Config{Sources: []bridge.Source{open("a")}, Queen: &queentest.Shelf{Verdict: buffered}})
+		c := ingress.Config{Sources: []bridge.Source{open("a")}, Queen: &queentest.Shelf{Verdict: buffered}}
 		c.Settings.AcceptBuffered = true
 		lax, q := newServer(t, c)
 		if rec := call(strict.Handler(), "/in/a", "{}", "X-Id", "1"); rec.Code != 503 || rec.Header().Get("Retry-After") != "30" {
@@ -219,7 +220,7 @@ func TestBufferedIsNotDurableUnlessAccepted(t *testing.T) {
 				t.Errorf("accept_buffered: status %d, duplicate %q; want 200, none", rec.Code, rec.Header().Get("Queen-Duplicate"))
 			}
 		}
-		if n := len(q.calls()); n != 2 {
+		if n := len(q.Pushes()); n != 2 {
 			t.Errorf("%d pushes, want 2: a buffered id may still be lost and is not remembered", n)
 		}
 	})

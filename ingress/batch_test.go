@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 	"github.com/queenbridge/queenbridge/ingress"
 )
 
@@ -59,19 +60,19 @@ func TestWhatArrivesDuringAPushIsTheNextBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entered, leave := make(chan struct{}, 100), make(chan struct{})
 		s, q := newServer(t, ingress.Config{Sources: []bridge.Source{keyed("a")},
-			Queen: &fakeQueen{before: blockUntil(entered, leave)}})
+			Queen: &queentest.Shelf{Before: blockUntil(entered, leave)}})
 		c := crowd{h: s.Handler()}
 		var recs []*httptest.ResponseRecorder
 		for i := range 10 {
 			recs = append(recs, c.send("/in/a", fmt.Sprint(i), fmt.Sprint("p", i)))
 		}
-		if n := len(q.calls()); n != 1 {
+		if n := len(q.Pushes()); n != 1 {
 			t.Fatalf("%d pushes in flight, want 1: the first starts at once, no second one beside it", n)
 		}
 		close(leave)
 		c.wg.Wait()
 		var sizes []int
-		for _, items := range q.calls() {
+		for _, items := range q.Pushes() {
 			sizes = append(sizes, len(items))
 		}
 		if diff := cmp.Diff([]int{1, 9}, sizes); diff != "" {
@@ -87,7 +88,7 @@ func TestAtTheBoundARequestWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		entered, leave := make(chan struct{}, 100), make(chan struct{})
-		c := ingress.Config{Sources: []bridge.Source{keyed("a")}, Queen: &fakeQueen{before: blockUntil(entered, leave)}}
+		c := ingress.Config{Sources: []bridge.Source{keyed("a")}, Queen: &queentest.Shelf{Before: blockUntil(entered, leave)}}
 		c.Settings.Batch.MaxItems, c.Settings.Batch.MaxPending = 2, 4
 		s, q := newServer(t, c)
 		cr := crowd{h: s.Handler()}
@@ -101,7 +102,7 @@ func TestAtTheBoundARequestWaitsForItsTurn(t *testing.T) {
 		if diff := cmp.Diff(all(12, 200), statusOf(recs)); diff != "" {
 			t.Errorf("statuses (-want +got):\n%s", diff)
 		}
-		if got := ids(q.stored()); !slices.IsSorted(got) || len(got) != 12 {
+		if got := ids(q.Items()); !slices.IsSorted(got) || len(got) != 12 {
 			t.Errorf("stored %v, want 12 in order of arrival", got)
 		}
 	})
@@ -111,7 +112,7 @@ func TestAtTheBoundARequestThatWaitsTooLongIs503(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		entered := make(chan struct{}, 100)
-		c := ingress.Config{Sources: []bridge.Source{keyed("a")}, Queen: &fakeQueen{before: blockUntil(entered, nil)}}
+		c := ingress.Config{Sources: []bridge.Source{keyed("a")}, Queen: &queentest.Shelf{Before: blockUntil(entered, nil)}}
 		c.Settings.Batch.MaxPending = 2
 		s, _ := newServer(t, c)
 		cr := crowd{h: s.Handler()}
@@ -133,7 +134,7 @@ func TestAtTheBoundARequestThatWaitsTooLongIs503(t *testing.T) {
 func TestLingerWaitsForMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := ingress.Config{Sources: []bridge.Source{keyed("a")}, Queen: &fakeQueen{}}
+		c := ingress.Config{Sources: []bridge.Source{keyed("a")}, Queen: &queentest.Shelf{}}
 		c.Settings.Batch.Linger = 20 * time.Millisecond
 		c.Settings.Batch.MaxItems = 3
 		s, q := newServer(t, c)
@@ -143,8 +144,8 @@ func TestLingerWaitsForMore(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		cr.send("/in/a", "2", "p")
 		cr.wg.Wait()
-		if took := time.Since(start); took != 20*time.Millisecond || len(q.calls()) != 1 {
-			t.Errorf("%d pushes after %v, want 1 after 20ms", len(q.calls()), took)
+		if took := time.Since(start); took != 20*time.Millisecond || len(q.Pushes()) != 1 {
+			t.Errorf("%d pushes after %v, want 1 after 20ms", len(q.Pushes()), took)
 		}
 		for i := range 3 {
 			cr.send("/in/a", fmt.Sprint("full", i), "p")
@@ -161,7 +162,7 @@ func TestLingerWaitsForMore(t *testing.T) {
 func TestAnIdleServerCostsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := newServer(t, ingress.Config{Sources: []bridge.Source{open("a")}, Queen: &fakeQueen{}})
+		s, _ := newServer(t, ingress.Config{Sources: []bridge.Source{open("a")}, Queen: &queentest.Shelf{}})
 		if rec := call(s.Handler(), "/in/a", "{}", "X-Id", "1"); rec.Code != 200 {
 			t.Errorf("status %d, want 200", rec.Code)
 		}

@@ -69,8 +69,8 @@ func TestASubscriptionIsConfirmedOnceInTheBackground(t *testing.T) {
 	if strings.Contains(w.logs.String(), "2336412f37") {
 		t.Error("the token is in the log")
 	}
-	if len(entered) != 0 || len(w.queen.stored()) != 0 {
-		t.Errorf("%d more calls, %d events; want none", len(entered), len(w.queen.stored()))
+	if len(entered) != 0 || len(w.queen.Items()) != 0 {
+		t.Errorf("%d more calls, %d events; want none", len(entered), len(w.queen.Items()))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 	"github.com/queenbridge/queenbridge/ingress"
 )
 
@@ -19,7 +20,7 @@ func TestTheRequestsOwnDeadlineBoundsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := sources(open("a"))
 		c.Settings.EnqueueTimeout = time.Minute
-		c.Queen = &fakeQueen{before: blockUntil(make(chan struct{}, 1), nil)}
+		c.Queen = &queentest.Shelf{Before: blockUntil(make(chan struct{}, 1), nil)}
 		s, err := ingress.New(c)
 		if err != nil {
 			t.Fatal(err)

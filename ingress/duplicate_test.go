@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 	"github.com/queenbridge/queenbridge/ingress"
 )
 
@@ -22,24 +23,24 @@ func TestDuplicateIsStoredOnceAndAnsweredTheSame(t *testing.T) {
 	if got := first.Header().Get("Queen-Duplicate") + again.Header().Get("Queen-Duplicate"); got != "1" {
 		t.Errorf("Queen-Duplicate = %q, want it on the second answer only", got)
 	}
-	if len(q.stored()) != 1 || len(q.calls()) != 1 {
-		t.Errorf("%d items by %d pushes, want 1 by 1: a recent id does not reach Queen", len(q.stored()), len(q.calls()))
+	if len(q.Items()) != 1 || len(q.Pushes()) != 1 {
+		t.Errorf("%d items by %d pushes, want 1 by 1: a recent id does not reach Queen", len(q.Items()), len(q.Pushes()))
 	}
 }
 
 func TestRecentIdsAreForgottenAndQueenDecides(t *testing.T) {
 	t.Parallel()
-	q := &fakeQueen{}
+	q := &queentest.Shelf{}
 	s, _ := newServer(t, ingress.Config{Sources: []bridge.Source{open("a"), keyed("k")}, Queen: q})
 	h := s.Handler()
 	call(h, "/in/a", "{}", "X-Id", "old")
 	for i := range 5000 {
 		call(h, "/in/a", "{}", "X-Id", fmt.Sprint(i))
 	}
-	before := len(q.calls())
+	before := len(q.Pushes())
 	rec := call(h, "/in/a", "{}", "X-Id", "old")
-	if len(q.calls()) != before+1 || rec.Header().Get("Queen-Duplicate") != "1" {
-		t.Errorf("an id behind 5000 others: %d pushes, Queen-Duplicate %q; want 1 more and Queen's own verdict", len(q.calls())-before, rec.Header().Get("Queen-Duplicate"))
+	if len(q.Pushes()) != before+1 || rec.Header().Get("Queen-Duplicate") != "1" {
+		t.Errorf("an id behind 5000 others: %d pushes, Queen-Duplicate %q; want 1 more and Queen's own verdict", len(q.Pushes())-before, rec.Header().Get("Queen-Duplicate"))
 	}
 	// The same id in another partition is another event, as it is in Queen.
 	call(h, "/in/k", "{}", "X-Id", "1", "X-Key", "p")
@@ -60,7 +61,7 @@ func TestConcurrentIdenticalDeliveriesAreOneItem(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(q.stored()); n != 1 {
+	if n := len(q.Items()); n != 1 {
 		t.Errorf("%d items, want 1", n)
 	}
 }
@@ -74,7 +75,7 @@ func TestAForgedRequestBurnsNoId(t *testing.T) {
 	if rec := call(s.Handler(), "/in/gh", "{}", signed("s", "1", "{}")...); rec.Code != 200 || rec.Header().Get("Queen-Duplicate") != "" {
 		t.Errorf("the real one: status %d, duplicate %q", rec.Code, rec.Header().Get("Queen-Duplicate"))
 	}
-	if n := len(q.stored()); n != 1 {
+	if n := len(q.Items()); n != 1 {
 		t.Errorf("%d items, want 1", n)
 	}
 }
@@ -85,7 +86,7 @@ func TestEmptyBodiesWithoutIdsAreDifferentEvents(t *testing.T) {
 	for range 3 {
 		call(s.Handler(), "/in/a", "")
 	}
-	if n := len(q.stored()); n != 3 {
+	if n := len(q.Items()); n != 3 {
 		t.Errorf("%d items, want 3", n)
 	}
 }
@@ -100,12 +101,12 @@ func TestDedupOffMakesEveryRequestANewEvent(t *testing.T) {
 			t.Errorf("status %d, Queen-Duplicate %q", rec.Code, rec.Header().Get("Queen-Duplicate"))
 		}
 	}
-	for _, id := range ids(q.stored()) {
+	for _, id := range ids(q.Items()) {
 		if !strings.HasPrefix(id, "github:uuid:") {
 			t.Errorf("transaction id %q, want a random one", id)
 		}
 	}
-	if n := len(q.stored()); n != 3 {
+	if n := len(q.Items()); n != 3 {
 		t.Errorf("%d items, want 3", n)
 	}
 }
@@ -119,7 +120,7 @@ func TestAttemptHeadersNeverDropAnything(t *testing.T) {
 	stamp, body := fmt.Sprint(now.Unix()), `{"team_id":"T","event_id":"E","type":"event_callback"}`
 	rec := call(s.Handler(), "/in/slack", body, "X-Slack-Request-Timestamp", stamp, "X-Slack-Retry-Num", "1", "X-Slack-Retry-Reason", "http_timeout",
 		"X-Slack-Signature", "v0="+hmacHex("s", []byte("v0:"+stamp+":"+body)))
-	if rec.Code != 200 || len(q.stored()) != 1 {
-		t.Errorf("status %d, %d items; want 200, 1", rec.Code, len(q.stored()))
+	if rec.Code != 200 || len(q.Items()) != 1 {
+		t.Errorf("status %d, %d items; want 200, 1", rec.Code, len(q.Items()))
 	}
 }

@@ -64,7 +64,7 @@ func TestEverySchemeKeepsThePromises(t *testing.T) {
 			w := serve(t, c)
 			tc.checkRefusals(t, w)
 			res, body := w.sent(t, &tc)
-			stored := len(w.queen.stored())
+			stored := len(w.queen.Items())
 			if res.StatusCode != tc.Expect.Status || stored != len(tc.Expect.Items) {
 				t.Fatalf("status %d, %d events; want %d, %d", res.StatusCode, stored, tc.Expect.Status, len(tc.Expect.Items))
 			}
@@ -88,7 +88,7 @@ func (tc *fixedCase) checkRefusals(t *testing.T, w *world) {
 			t.Errorf("%s: status %d, Allow %q; want 405", method, res.StatusCode, res.Header.Get("Allow"))
 		}
 	}
-	if n := len(w.queen.stored()); n != 0 {
+	if n := len(w.queen.Items()); n != 0 {
 		t.Errorf("%d events of refused requests stored", n)
 	}
 }
@@ -116,7 +116,7 @@ func (tc *fixedCase) checkResends(t *testing.T, w *world, first *http.Response, 
 			t.Errorf("%s: not marked as a duplicate", name)
 		}
 	}
-	if n := len(w.queen.stored()); n != len(tc.Expect.Items) {
+	if n := len(w.queen.Items()); n != len(tc.Expect.Items) {
 		t.Errorf("%d events stored after the resends, want %d", n, len(tc.Expect.Items))
 	}
 }

@@ -135,7 +135,7 @@ func (tc *fixedCase) check(t *testing.T, w *world) {
 	}
 	tc.checkAnswer(t, res.Header, body)
 	var got []fixedItem
-	events := w.queen.events(t)
+	events := storedEvents(t, w.queen)
 	for _, e := range events {
 		got = append(got, fixedItem{e.ID, e.Type})
 		if len(events) == 1 && !batched(tc.Preset) && string(e.Body) != string(tc.Request.Body) {

@@ -83,7 +83,7 @@ func (h *handshake) check(t *testing.T) {
 	if h.method != http.MethodHead {
 		checkPlain(t, h.name, res)
 	}
-	if n := len(w.queen.stored()); n != 0 != h.queued {
+	if n := len(w.queen.Items()); n != 0 != h.queued {
 		t.Errorf("%d events stored, want some: %t", n, h.queued)
 	}
 	h.checkSurface(t, w, shown.texts)
@@ -238,8 +238,8 @@ func TestHandshakesAreNotQuarantined(t *testing.T) {
 	src := of("slack").source
 	src.OnInvalid = bridge.OnInvalidQuarantine
 	w := serve(t, sources(src))
-	if res, _ := w.post(t, "/in/hook", `{"type":"url_verification","challenge":"a"}`); res.StatusCode != http.StatusUnauthorized || len(w.queen.stored()) != 0 {
-		t.Errorf("status %d, %d stored; want 401 and none", res.StatusCode, len(w.queen.stored()))
+	if res, _ := w.post(t, "/in/hook", `{"type":"url_verification","challenge":"a"}`); res.StatusCode != http.StatusUnauthorized || len(w.queen.Items()) != 0 {
+		t.Errorf("status %d, %d stored; want 401 and none", res.StatusCode, len(w.queen.Items()))
 	}
 }
 

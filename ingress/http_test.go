@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 	"github.com/queenbridge/queenbridge/ingress"
 )
 
@@ -138,7 +139,7 @@ func TestCutBodyIs400AndNotQueued(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	if n := len(w.queen.stored()); n != 0 {
+	if n := len(w.queen.Items()); n != 0 {
 		t.Errorf("%d items stored, want 0", n)
 	}
 }
@@ -187,7 +188,7 @@ func TestOddHeadersAndBodiesArriveByteForByte(t *testing.T) {
 			t.Fatalf("body %.20q: status %d, want 200", body, res.StatusCode)
 		}
 	}
-	events := w.queen.events(t)
+	events := storedEvents(t, w.queen)
 	for i, e := range events {
 		if string(e.Body) != bodies[i] {
 			t.Errorf("body %d = %.40q, want %.40q", i, e.Body, bodies[i])
@@ -218,7 +219,7 @@ func TestHeaderWithNULIs400(t *testing.T) {
 
 func TestConfigurationMistakesAreAllReported(t *testing.T) {
 	t.Parallel()
-	_, err := ingress.New(ingress.Config{Queen: &fakeQueen{}, Sources: []bridge.Source{
+	_, err := ingress.New(ingress.Config{Queen: &queentest.Shelf{}, Sources: []bridge.Source{
 		{Name: "a", Scheme: "githup"},
 		{Name: "b", Scheme: "github"},
 		{Name: "c", Scheme: "none", TransactionID: "literal:x", Partition: "boody:x", AllowIPs: []string{"10.0.0.0/33"}, Spool: true},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 )
 
 func TestBodyOverTheCapIs413AndNotQueued(t *testing.T) {
@@ -31,7 +32,7 @@ func TestBodyOverTheCapIs413AndNotQueued(t *testing.T) {
 	if res := w.raw(t, 1, request("POST /in/a", strings.Repeat("x", 64)))[0]; res.StatusCode != 200 {
 		t.Errorf("body at the cap: status %d, want 200", res.StatusCode)
 	}
-	if n := len(w.queen.stored()); n != 1 {
+	if n := len(w.queen.Items()); n != 1 {
 		t.Errorf("%d items stored, want 1", n)
 	}
 }
@@ -98,7 +99,7 @@ func TestSlowSendersAreCutOff(t *testing.T) {
 	if got := <-body; got != 400 {
 		t.Errorf("a body that never ends: status %d, want 400", got)
 	}
-	if n := len(w.queen.stored()); n != 0 {
+	if n := len(w.queen.Items()); n != 0 {
 		t.Errorf("%d items stored, want 0", n)
 	}
 }
@@ -113,7 +114,7 @@ func TestLargeBodyOf25MiBFromGitHubFits(t *testing.T) {
 	if res.StatusCode != 200 {
 		t.Fatalf("status %d, want 200", res.StatusCode)
 	}
-	if got := w.queen.events(t)[0].Body; !bytes.Equal(got, []byte(body)) {
+	if got := storedEvents(t, w.queen)[0].Body; !bytes.Equal(got, []byte(body)) {
 		t.Errorf("body of %d bytes, want %d", len(got), len(body))
 	}
 }
@@ -121,7 +122,7 @@ func TestLargeBodyOf25MiBFromGitHubFits(t *testing.T) {
 func TestLimitsAnswerEarly(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}, 8), make(chan struct{})
-	q := &fakeQueen{before: blockUntil(entered, leave)}
+	q := &queentest.Shelf{Before: blockUntil(entered, leave)}
 	small, hub, paused := open("small"), open("open"), open("paused")
 	small.MaxInFlight = 1
 	paused.Paused = true

@@ -122,7 +122,7 @@ func TestClientCAIsAskedOfEveryone(t *testing.T) {
 			t.Errorf("a certificate of another authority: read %d bytes, want none", n)
 		}
 	}
-	if n := len(w.queen.stored()); n != 1 {
+	if n := len(w.queen.Items()); n != 1 {
 		t.Errorf("%d events stored, want 1", n)
 	}
 }

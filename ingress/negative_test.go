@@ -170,7 +170,7 @@ func (tc *fixedCase) judge(t *testing.T, want int) {
 		t.Errorf("status = %d, want %d; log:\n%s", res.StatusCode, want, w.logs)
 	}
 	checkPlain(t, "answer", res)
-	if n := len(w.queen.stored()); n != 0 != (want == http.StatusOK) {
+	if n := len(w.queen.Items()); n != 0 != (want == http.StatusOK) {
 		t.Errorf("%d items stored after status %d", n, res.StatusCode)
 	}
 }

@@ -131,7 +131,7 @@ func TestCredentialsNeverReachTheEvent(t *testing.T) {
 	if r := call(s.Handler(), "/in/gh", "{}", append(signed("s", "1", "{}"), "X-Hub-Signature", "sha1=x")...); r.Code != 200 {
 		t.Fatalf("status %d, want 200", r.Code)
 	}
-	events := q.events(t)
+	events := storedEvents(t, q)
 	if diff := cmp.Diff([]bridge.Header{{Name: "x-kept", Value: "yes"}}, events[0].Headers); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)
 	}
@@ -158,7 +158,7 @@ func TestTheIdHeaderOfAPresetStaysThoughItSaysToken(t *testing.T) {
 		c.Now = func() time.Time { return time.Unix(tc.Now, 0) }
 		w := serve(t, c)
 		tc.check(t, w)
-		if !slices.ContainsFunc(w.queen.events(t)[0].Headers, func(h bridge.Header) bool { return h.Name == "i-twilio-idempotency-token" }) {
+		if !slices.ContainsFunc(storedEvents(t, w.queen)[0].Headers, func(h bridge.Header) bool { return h.Name == "i-twilio-idempotency-token" }) {
 			t.Error("I-Twilio-Idempotency-Token was dropped")
 		}
 	}

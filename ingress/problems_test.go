@@ -70,14 +70,14 @@ func TestEventCarriesWhatTheReceiverSaw(t *testing.T) {
 	s, q := newServer(t, c)
 	trace := "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	call(s.Handler(), "/in/gh/?a=1", "{}", append(signed("s", "id-1", "{}"), "Traceparent", trace, "Content-Type", "application/json")...)
-	e := q.events(t)[0]
+	e := storedEvents(t, q)[0]
 	e.Headers = nil
 	want := bridge.Event{ID: "github:id-1", Source: "gh", Type: "push", Received: now.UTC().Truncate(time.Microsecond), Class: bridge.ClassVerified,
 		Method: "POST", Path: "/in/gh/", Query: "a=1", ContentType: "application/json", Body: []byte("{}"), Traceparent: trace}
 	if diff := cmp.Diff(want, e); diff != "" {
 		t.Errorf("event (-want +got):\n%s", diff)
 	}
-	item := q.stored()[0]
+	item := q.Items()[0]
 	if item.Queue != "gh" || item.Partition != bridge.SourceLane("gh", "github:id-1", 16) {
 		t.Errorf("item goes to %s/%s", item.Queue, item.Partition)
 	}
@@ -99,7 +99,7 @@ func TestSlackChallengeIsAnsweredAndNotQueued(t *testing.T) {
 	if res, _ := w.post(t, "/in/slack", body, "X-Slack-Request-Timestamp", stamp, "X-Slack-Signature", "v0="+strings.Repeat("0", 64)); res.StatusCode != 401 {
 		t.Errorf("unsigned challenge: status %d, want 401", res.StatusCode)
 	}
-	if n := len(w.queen.stored()); n != 0 {
+	if n := len(w.queen.Items()); n != 0 {
 		t.Errorf("%d items, want 0", n)
 	}
 }
@@ -118,7 +118,7 @@ func TestPayloadJSONPushesTheBodyItself(t *testing.T) {
 			t.Errorf("body %q: status %d, want 400", bad, rec.Code)
 		}
 	}
-	if got := q.stored(); len(got) != 1 || string(got[0].Payload) != body {
+	if got := q.Items(); len(got) != 1 || string(got[0].Payload) != body {
 		t.Errorf("stored %v, want the one body", got)
 	}
 }
@@ -135,8 +135,8 @@ func TestQuarantineKeepsWhatCouldNotBeProvenApart(t *testing.T) {
 		t.Errorf("the real one: status %d, duplicate %q", rec.Code, rec.Header().Get("Queen-Duplicate"))
 	}
 	var got []string
-	for i, e := range q.events(t) {
-		got = append(got, q.stored()[i].Queue+" "+string(e.Class))
+	for i, e := range storedEvents(t, q) {
+		got = append(got, q.Items()[i].Queue+" "+string(e.Class))
 	}
 	if diff := cmp.Diff([]string{"gh.quarantine none", "gh verified"}, got); diff != "" {
 		t.Errorf("items (-want +got):\n%s", diff)
@@ -184,7 +184,7 @@ func TestPartitionOfASource(t *testing.T) {
 	call(s.Handler(), "/in/literal", "{}")
 	want := []string{"a/b", "sha256:" + sha256Hex("é"), "sha256:" + sha256Hex(strings.Repeat("k", 201)), bridge.SourceLane("query", "none:3", 16), "all of it"}
 	var got []string
-	for _, it := range q.stored() {
+	for _, it := range q.Items() {
 		got = append(got, it.Partition)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -227,10 +227,10 @@ func TestAFormFromGitHubIsVerifiedAsItWasSent(t *testing.T) {
 	if rec.Code != 200 {
 		t.Fatalf("status %d, want 200", rec.Code)
 	}
-	if got := string(q.events(t)[0].Body); got != body {
+	if got := string(storedEvents(t, q)[0].Body); got != body {
 		t.Errorf("body %q, want the form as it was sent", got)
 	}
-	if got := q.stored()[0].Partition; got != "octo/hello" {
+	if got := q.Items()[0].Partition; got != "octo/hello" {
 		t.Errorf("partition %q, want octo/hello", got)
 	}
 }

@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 	"github.com/queenbridge/queenbridge/ingress"
 )
 
 // world is a running server and what it stands between.
 type world struct {
 	*ingress.Server
-	queen *fakeQueen
+	queen *queentest.Shelf
 	addr  string
 	logs  *logBuffer
 	stop  func() error
@@ -46,12 +47,12 @@ func (b *logBuffer) String() string {
 
 // newServer makes a server, over a fake Queen where none is given, without a
 // listener.
-func newServer(t *testing.T, c ingress.Config) (*ingress.Server, *fakeQueen) {
+func newServer(t *testing.T, c ingress.Config) (*ingress.Server, *queentest.Shelf) {
 	t.Helper()
 	if c.Queen == nil {
-		c.Queen = &fakeQueen{}
+		c.Queen = &queentest.Shelf{}
 	}
-	q, _ := c.Queen.(*fakeQueen)
+	q, _ := c.Queen.(*queentest.Shelf)
 	s, err := ingress.New(c)
 	if err != nil {
 		t.Fatalf("New: %v", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 	"github.com/queenbridge/queenbridge/ingress"
 )
 
@@ -21,7 +22,7 @@ func TestSplitBatchIsOneEventPerItemInOnePush(t *testing.T) {
 		t.Fatalf("status %d, want 200", rec.Code)
 	}
 	var got []string
-	for _, e := range q.events(t) {
+	for _, e := range storedEvents(t, q) {
 		got = append(got, e.ID+" "+e.Type+" "+string(e.Body))
 	}
 	want := []string{
@@ -31,18 +32,18 @@ func TestSplitBatchIsOneEventPerItemInOnePush(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	if n := len(q.calls()); n != 1 {
+	if n := len(q.Pushes()); n != 1 {
 		t.Errorf("%d pushes, want 1", n)
 	}
-	if q.stored()[0].Partition != "k" {
-		t.Errorf("partition %q, want k", q.stored()[0].Partition)
+	if q.Items()[0].Partition != "k" {
+		t.Errorf("partition %q, want k", q.Items()[0].Partition)
 	}
 	for _, body := range []string{"[]", `{"id":"doc"}`, "no json"} {
 		if rec := call(s.Handler(), "/in/sg", body); rec.Code != 200 {
 			t.Errorf("body %s: status %d, want 200", body, rec.Code)
 		}
 	}
-	if n := len(q.stored()); n != 6 {
+	if n := len(q.Items()); n != 6 {
 		t.Errorf("%d items, want 6: none of an empty batch, one of what is no array", n)
 	}
 	if rec := call(s.Handler(), "/in/sg", "["+strings.Repeat("1,", 2000)+"1]"); rec.Code != 413 {
@@ -57,15 +58,15 @@ func TestItemsOfABatchWithOneIdForAllAreKeptApart(t *testing.T) {
 	s, q := newServer(t, sources(src))
 	body := `{"commits":[{"n":1},{"n":2},{"n":1}]}`
 	call(s.Handler(), "/in/gh", body, signed("s", "one", body)...)
-	if n := len(q.stored()); n != 2 {
-		t.Errorf("%d items, want 2 (one of the three is a repetition): %v", n, ids(q.stored()))
+	if n := len(q.Items()); n != 2 {
+		t.Errorf("%d items, want 2 (one of the three is a repetition): %v", n, ids(q.Items()))
 	}
 }
 
 func TestABatchWithAFailingItemIs503AndItsResendCompletesIt(t *testing.T) {
 	t.Parallel()
 	failing := true
-	q := &fakeQueen{verdict: func(it queen.Item) queen.PushStatus {
+	q := &queentest.Shelf{Verdict: func(it queen.Item) queen.PushStatus {
 		if failing && it.TransactionID == "none:777" {
 			return queen.PushBuffered
 		}
@@ -85,7 +86,7 @@ func TestABatchWithAFailingItemIs503AndItsResendCompletesIt(t *testing.T) {
 	if rec := call(s.Handler(), "/in/b", body); rec.Code != 200 {
 		t.Errorf("resend: status %d, want 200", rec.Code)
 	}
-	if n := len(q.stored()); n != 1000 {
+	if n := len(q.Items()); n != 1000 {
 		t.Errorf("%d items, want exactly 1000", n)
 	}
 }

@@ -17,19 +17,20 @@ import (
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 	"github.com/queenbridge/queenbridge/ingress"
 )
 
 // awayQueen is a Queen that may be away.
 type awayQueen struct {
-	fakeQueen
+	queentest.Shelf
 	away atomic.Bool
 }
 
 func newAwayQueen(away bool) *awayQueen {
 	o := &awayQueen{}
 	o.away.Store(away)
-	o.before = func(context.Context, []queen.Item) error {
+	o.Before = func(context.Context, []queen.Item) error {
 		if o.away.Load() {
 			return errAway
 		}
@@ -66,7 +67,7 @@ func newSpooling(t *testing.T, c ingress.Config) *world {
 	t.Helper()
 	w := serve(t, c)
 	if o, ok := c.Queen.(*awayQueen); ok {
-		w.queen = &o.fakeQueen
+		w.queen = &o.Shelf
 	}
 	return w
 }
@@ -114,14 +115,14 @@ func TestWhileQueenIsAwayEventsAreSpooledAndReplayedInOrder(t *testing.T) {
 	}
 	q.away.Store(false)
 	until(t, "all is replayed", func() bool { return metric(t, reg, "queenbridge_ingress_spool_events") == 0 })
-	checkOrder(t, q.stored(), 20)
+	checkOrder(t, q.Items(), 20)
 	if got := metric(t, reg, "queenbridge_ingress_spool_replayed_total", "queue", "a"); got != 20 {
 		t.Errorf("%v events replayed, want 20", got)
 	}
 	if res, _ := w.post(t, "/in/a", "{}", "X-Id", "20", "X-Key", "p0"); res.StatusCode != 202 {
 		t.Errorf("afterwards: status %d", res.StatusCode)
 	}
-	if n := len(q.stored()); n != 21 || metric(t, reg, "queenbridge_ingress_spooled_total") != 20 {
+	if n := len(q.Items()); n != 21 || metric(t, reg, "queenbridge_ingress_spooled_total") != 20 {
 		t.Errorf("%d stored, %v spooled; want the last one straight to Queen", n, metric(t, reg, "queenbridge_ingress_spooled_total"))
 	}
 }
@@ -151,7 +152,7 @@ func TestNewEventsJoinTheSpoolUntilItIsEmpty(t *testing.T) {
 	t.Parallel()
 	q, leave := newAwayQueen(true), make(chan struct{})
 	entered := make(chan struct{}, 100)
-	q.before = func(ctx context.Context, items []queen.Item) error {
+	q.Before = func(ctx context.Context, items []queen.Item) error {
 		if q.away.Load() {
 			return errAway
 		}
@@ -171,12 +172,12 @@ func TestNewEventsJoinTheSpoolUntilItIsEmpty(t *testing.T) {
 	<-entered // the replay is under way, and held
 	post(2)
 	post(3)
-	if n := len(q.stored()); n != 0 {
+	if n := len(q.Items()); n != 0 {
 		t.Errorf("%d events overtook the spool", n)
 	}
 	close(leave)
-	until(t, "all is replayed", func() bool { return len(q.stored()) == 4 })
-	checkOrder(t, q.stored(), 4)
+	until(t, "all is replayed", func() bool { return len(q.Items()) == 4 })
+	checkOrder(t, q.Items(), 4)
 }
 
 func TestASourceThatDoesNotSpoolIs503OnTheSameQueue(t *testing.T) {
@@ -194,7 +195,7 @@ func TestASourceThatDoesNotSpoolIs503OnTheSameQueue(t *testing.T) {
 		}
 	}
 	q.away.Store(false)
-	until(t, "the spool is replayed", func() bool { return len(q.stored()) == 1 })
+	until(t, "the spool is replayed", func() bool { return len(q.Items()) == 1 })
 }
 
 func TestAFullSpoolIs503AndLosesNothing(t *testing.T) {
@@ -229,7 +230,7 @@ func TestAFullSpoolIs503AndLosesNothing(t *testing.T) {
 	}
 	q.away.Store(false)
 	until(t, "all is replayed", func() bool { return metric(t, reg, "queenbridge_ingress_spool_events") == 0 })
-	for _, id := range ids(q.stored()) {
+	for _, id := range ids(q.Items()) {
 		if !accepted[id] {
 			t.Errorf("%s was answered 503 and replayed all the same", id)
 		}
@@ -245,7 +246,7 @@ func TestWhatQueenHasAlreadyIsADuplicate(t *testing.T) {
 	t.Parallel()
 	q := newAwayQueen(false)
 	lost := make(chan struct{}, 1)
-	q.after = func([]queen.Item) error {
+	q.After = func([]queen.Item) error {
 		select {
 		case lost <- struct{}{}:
 			return errAway
@@ -261,7 +262,7 @@ func TestWhatQueenHasAlreadyIsADuplicate(t *testing.T) {
 		t.Errorf("status %d, want 200", res.StatusCode)
 	}
 	until(t, "it is replayed", func() bool { return metric(t, reg, "queenbridge_ingress_spool_replayed_total") == 1 })
-	if n := len(q.stored()); n != 1 {
+	if n := len(q.Items()); n != 1 {
 		t.Errorf("%d items stored, want 1", n)
 	}
 }
@@ -272,7 +273,7 @@ func TestQueensOwnSpoolIsNotTrusted(t *testing.T) {
 	q := newAwayQueen(false)
 	var databaseAway atomic.Bool
 	databaseAway.Store(true)
-	q.verdict = func(queen.Item) queen.PushStatus {
+	q.Verdict = func(queen.Item) queen.PushStatus {
 		if databaseAway.Load() {
 			return queen.PushBuffered
 		}
@@ -287,7 +288,7 @@ func TestQueensOwnSpoolIsNotTrusted(t *testing.T) {
 		t.Errorf("ReadSpool = %+v, want the event", s)
 	}
 	databaseAway.Store(false)
-	until(t, "it is replayed", func() bool { return len(q.stored()) == 1 })
+	until(t, "it is replayed", func() bool { return len(q.Items()) == 1 })
 }
 
 // TestAnEventThatQueenNeverTakesIsKeptApart: it was answered 2xx, and those
@@ -295,7 +296,7 @@ func TestQueensOwnSpoolIsNotTrusted(t *testing.T) {
 func TestAnEventThatQueenNeverTakesIsKeptApart(t *testing.T) {
 	t.Parallel()
 	q := newAwayQueen(true)
-	q.before = func(_ context.Context, items []queen.Item) error {
+	q.Before = func(_ context.Context, items []queen.Item) error {
 		switch {
 		case q.away.Load():
 			return errAway
@@ -314,8 +315,8 @@ func TestAnEventThatQueenNeverTakesIsKeptApart(t *testing.T) {
 		}
 	}
 	q.away.Store(false)
-	until(t, "the rest is replayed", func() bool { return len(q.stored()) == 4 })
-	if diff := cmp.Diff([]string{"none:1", "none:2", "none:3", "none:4"}, ids(q.stored())); diff != "" {
+	until(t, "the rest is replayed", func() bool { return len(q.Items()) == 4 })
+	if diff := cmp.Diff([]string{"none:1", "none:2", "none:3", "none:4"}, ids(q.Items())); diff != "" {
 		t.Errorf("stored (-want +got):\n%s", diff)
 	}
 	until(t, "the replay ends", func() bool { return metric(t, reg, "queenbridge_ingress_spool_events") == 0 })
@@ -326,8 +327,8 @@ func TestAnEventThatQueenNeverTakesIsKeptApart(t *testing.T) {
 	if metric(t, reg, "queenbridge_ingress_spool_refused_events") != 1 || !strings.Contains(w.logs.String(), "none:poison") {
 		t.Error("neither metric nor log knows of it")
 	}
-	if res, _ := w.post(t, "/in/a", "{}", "X-Id", "5", "X-Key", "one"); res.StatusCode != 200 || len(q.stored()) != 5 {
-		t.Errorf("afterwards: status %d, %d stored", res.StatusCode, len(q.stored()))
+	if res, _ := w.post(t, "/in/a", "{}", "X-Id", "5", "X-Key", "one"); res.StatusCode != 200 || len(q.Items()) != 5 {
+		t.Errorf("afterwards: status %d, %d stored", res.StatusCode, len(q.Items()))
 	}
 }
 
@@ -338,7 +339,7 @@ func TestAPartitionThatQueenCannotStoreHoldsOnlyItself(t *testing.T) {
 	q := newAwayQueen(true)
 	var stuck atomic.Bool
 	stuck.Store(true)
-	q.verdict = func(it queen.Item) queen.PushStatus {
+	q.Verdict = func(it queen.Item) queen.PushStatus {
 		if it.Partition == "p0" && stuck.Load() {
 			return queen.PushFailed
 		}
@@ -350,10 +351,10 @@ func TestAPartitionThatQueenCannotStoreHoldsOnlyItself(t *testing.T) {
 		w.post(t, "/in/a", "{}", "X-Id", fmt.Sprintf("%03d", i), "X-Key", fmt.Sprint("p", i%2))
 	}
 	q.away.Store(false)
-	until(t, "the other partition is replayed", func() bool { return len(q.stored()) == 115 })
+	until(t, "the other partition is replayed", func() bool { return len(q.Items()) == 115 })
 	stuck.Store(false)
-	until(t, "all is replayed", func() bool { return len(q.stored()) == 230 })
-	checkOrder(t, q.stored(), 230)
+	until(t, "all is replayed", func() bool { return len(q.Items()) == 230 })
+	checkOrder(t, q.Items(), 230)
 }
 
 // TestTheNextProcessGoesOnWithTheSpool: also where nobody asks for the source
@@ -372,15 +373,15 @@ func TestTheNextProcessGoesOnWithTheSpool(t *testing.T) {
 	next := newAwayQueen(false)
 	c.Sources, c.Queen = c.Sources[1:], next
 	newSpooling(t, c)
-	until(t, "all is replayed", func() bool { return len(next.stored()) == 5 })
-	checkOrder(t, next.stored(), 5)
+	until(t, "all is replayed", func() bool { return len(next.Items()) == 5 })
+	checkOrder(t, next.Items(), 5)
 }
 
 // TestStopSpoolsWhatIsLeft: what a stop would cut off is on disk instead.
 func TestStopSpoolsWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	entered := make(chan struct{}, 8)
-	c := spooling(t, &fakeQueen{before: blockUntil(entered, nil)}, open("a"))
+	c := spooling(t, &queentest.Shelf{Before: blockUntil(entered, nil)}, open("a"))
 	c.StopTimeout = 50 * time.Millisecond
 	c.Settings.EnqueueTimeout = time.Minute
 	s, _ := newServer(t, c)
@@ -436,6 +437,6 @@ func TestASpoolUnderLoadThroughOutages(t *testing.T) {
 	}
 	senders.Wait()
 	q.away.Store(false)
-	until(t, "all is replayed", func() bool { return len(q.stored()) >= 360 })
-	checkOrder(t, q.stored(), 360)
+	until(t, "all is replayed", func() bool { return len(q.Items()) >= 360 })
+	checkOrder(t, q.Items(), 360)
 }

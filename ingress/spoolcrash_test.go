@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 	"github.com/queenbridge/queenbridge/ingress"
 )
 
@@ -69,14 +70,14 @@ func TestAcceptedEventsSurviveKill9(t *testing.T) {
 		t.Fatalf("OpenSpool after the kill = %v", err)
 	}
 	defer s.Close()
-	q := &fakeQueen{}
+	q := &queentest.Shelf{}
 	n, err := s.Drain(t.Context(), q)
 	if err != nil || n < len(accepted) || n > len(accepted)+1 {
 		t.Errorf("Drain = %d, %v, want the %d that were accepted, and at most the one under way", n, err, len(accepted))
 	}
-	checkOrder(t, q.stored(), n)
+	checkOrder(t, q.Items(), n)
 	for i, id := range accepted {
-		if got := q.stored()[i].TransactionID; got != id {
+		if got := q.Items()[i].TransactionID; got != id {
 			t.Fatalf("event %d is %s, want %s", i, got, id)
 		}
 	}
@@ -165,7 +166,7 @@ func TestASpoolThatCannotBeRead(t *testing.T) {
 		t.Error("ReadSpool of nothing = nil")
 	}
 	c := sources(bridge.Source{Name: "a", Scheme: "none", Spool: true})
-	c.Queen, c.Settings.Spool.Dir = &fakeQueen{}, broken
+	c.Queen, c.Settings.Spool.Dir = &queentest.Shelf{}, broken
 	if _, err := ingress.New(c); err == nil || !strings.Contains(err.Error(), "ingress.spool") {
 		t.Errorf("New = %v, want an error that names ingress.spool", err)
 	}

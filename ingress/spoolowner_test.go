@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 	"github.com/queenbridge/queenbridge/ingress"
 )
 
@@ -57,11 +58,11 @@ func TestDrainPushesAllThatWaits(t *testing.T) {
 	if n, err := s.Drain(away, newAwayQueen(true)); n != 0 || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errAway) {
 		t.Errorf("Drain to a Queen that is away = %d, %v, want 0 and why", n, err)
 	}
-	q := &fakeQueen{}
+	q := &queentest.Shelf{}
 	if n, err := s.Drain(t.Context(), q); n != 30 || err != nil {
 		t.Errorf("Drain = %d, %v, want 30", n, err)
 	}
-	checkOrder(t, q.stored(), 30)
+	checkOrder(t, q.Items(), 30)
 	if st, err := s.Status(); err != nil || len(st.Queues) != 0 || st.Bytes != 0 {
 		t.Errorf("Status = %+v, %v, want nothing", st, err)
 	}
@@ -92,7 +93,7 @@ func TestADrainedSpoolIsSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if n, err := s.Drain(t.Context(), &fakeQueen{}); n != 20 || err != nil {
+	if n, err := s.Drain(t.Context(), &queentest.Shelf{}); n != 20 || err != nil {
 		t.Errorf("Drain = %d, %v", n, err)
 	}
 	if full < 4_000_000 || size() > 256<<10 {

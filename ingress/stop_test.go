@@ -12,6 +12,7 @@ import (
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 	"github.com/queenbridge/queenbridge/ingress"
 )
 
@@ -56,7 +57,7 @@ func (l *pipeListener) client() *http.Client {
 func TestStopFinishesWhatWasReceived(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := &fakeQueen{before: func(ctx context.Context, _ []queen.Item) error {
+		q := &queentest.Shelf{Before: func(ctx context.Context, _ []queen.Item) error {
 			time.Sleep(2 * time.Second)
 			return nil
 		}}
@@ -79,7 +80,7 @@ func TestStopFinishesWhatWasReceived(t *testing.T) {
 		if err := <-stopped; err != nil {
 			t.Errorf("Run = %v, want nil: all was stored", err)
 		}
-		if n := len(q.stored()); n != 1 {
+		if n := len(q.Items()); n != 1 {
 			t.Errorf("%d items stored, want 1", n)
 		}
 	})
@@ -99,7 +100,7 @@ func TestStopCutsOffWhatIsLeftAndSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entered := make(chan struct{}, 10)
 		logs := &logBuffer{}
-		c := ingress.Config{Sources: []bridge.Source{open("a")}, Queen: &fakeQueen{before: blockUntil(entered, nil)},
+		c := ingress.Config{Sources: []bridge.Source{open("a")}, Queen: &queentest.Shelf{Before: blockUntil(entered, nil)},
 			Logger: jsonLogger(logs), StopTimeout: time.Second}
 		c.Settings.EnqueueTimeout = time.Hour
 		s, _ := newServer(t, c)

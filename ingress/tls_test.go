@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 	"github.com/queenbridge/queenbridge/ingress"
 )
 
@@ -85,7 +86,7 @@ func TestTLSHasTheSameLimits(t *testing.T) {
 func TestACertificateThatCannotBeReadIsAnError(t *testing.T) {
 	t.Parallel()
 	c := sources(open("a"))
-	c.Queen = &fakeQueen{}
+	c.Queen = &queentest.Shelf{}
 	c.Settings.TLS = bridge.IngressTLS{Cert: "no-such-file", Key: "no-such-file"}
 	s, err := ingress.New(c)
 	if err != nil {

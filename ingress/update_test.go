@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 	"github.com/queenbridge/queenbridge/ingress"
 )
 
@@ -78,7 +79,7 @@ func TestRequestsUnderWayEndOnTheirOldSource(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}, 1), make(chan struct{})
 	c := sources(open("a"))
-	c.Queen = &fakeQueen{before: blockUntil(entered, leave)}
+	c.Queen = &queentest.Shelf{Before: blockUntil(entered, leave)}
 	w := serve(t, c)
 	done := make(chan int, 1)
 	go func() { res, _ := w.post(t, "/in/a", "{}"); done <- res.StatusCode }()
@@ -120,9 +121,9 @@ func TestWhatASourceBuiltUpSurvives(t *testing.T) {
 	if res := send("/in/slow", "b", "2"); res.StatusCode != 429 {
 		t.Errorf("a rate limit forgot what it let pass: status %d, want 429", res.StatusCode)
 	}
-	pushes := len(w.queen.calls())
-	if res := send("/in/same", "b", "1"); res.Header.Get("Queen-Duplicate") != "1" || len(w.queen.calls()) != pushes {
-		t.Errorf("a known id: Queen-Duplicate %q after %d pushes, want 1 without one", res.Header.Get("Queen-Duplicate"), len(w.queen.calls())-pushes)
+	pushes := len(w.queen.Pushes())
+	if res := send("/in/same", "b", "1"); res.Header.Get("Queen-Duplicate") != "1" || len(w.queen.Pushes()) != pushes {
+		t.Errorf("a known id: Queen-Duplicate %q after %d pushes, want 1 without one", res.Header.Get("Queen-Duplicate"), len(w.queen.Pushes())-pushes)
 	}
 	if res := send("/in/moved", "a", "1"); res.Header.Get("Queen-Duplicate") != "" {
 		t.Error("another queue does not hold the event yet, but it is called a duplicate")
@@ -135,7 +136,7 @@ func TestInFlightCountsAcrossAnUpdate(t *testing.T) {
 	a := open("a")
 	a.MaxInFlight = 1
 	c := sources(a)
-	c.Queen = &fakeQueen{before: blockUntil(entered, leave)}
+	c.Queen = &queentest.Shelf{Before: blockUntil(entered, leave)}
 	w := serve(t, c)
 	done := make(chan int, 1)
 	go func() { res, _ := w.post(t, "/in/a", "{}"); done <- res.StatusCode }()

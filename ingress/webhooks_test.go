@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/queenbridge/queenbridge/bridge"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 	"github.com/queenbridge/queenbridge/signing"
 )
 
@@ -47,7 +48,7 @@ func TestAccentsEmojiAndEscapesAreVerifiedAndCarriedAsSent(t *testing.T) {
 		w := serve(t, sources(s.source))
 		body := "{ \"id\":\"evt_1\",\"a\":\"é 😀 <b> \\u00e9 \\ud83d\\ude00 \\/ @\" ,\"b\":1.50e3}\r\n"
 		w.accepts(t, s.delivery(t, body))
-		if got := string(w.queen.events(t)[0].Body); got != body {
+		if got := string(storedEvents(t, w.queen)[0].Body); got != body {
 			t.Errorf("%s: carried %q, want the bytes that were sent", scheme, got)
 		}
 	}
@@ -81,7 +82,7 @@ func TestNumericIdsKeepTheirLastDigits(t *testing.T) {
 		w.accepts(t, s.delivery(t, `{"id":`+id+`}`))
 	}
 	want := []string{"github:9007199254740993", "github:9007199254740992", "github:1.50e3"}
-	if diff := cmp.Diff(want, ids(w.queen.stored())); diff != "" {
+	if diff := cmp.Diff(want, ids(w.queen.Items())); diff != "" {
 		t.Errorf("ids (-want +got):\n%s", diff)
 	}
 }
@@ -100,7 +101,7 @@ func TestShopifyTopicsOfOneChangeAreDifferentEvents(t *testing.T) {
 	if res := w.accepts(t, again); res.Header.Get("Queen-Duplicate") != "1" {
 		t.Error("a retry is a new event")
 	}
-	if diff := cmp.Diff([]string{"shopify:id-of-orders/create", "shopify:id-of-orders/paid"}, ids(w.queen.stored())); diff != "" {
+	if diff := cmp.Diff([]string{"shopify:id-of-orders/create", "shopify:id-of-orders/paid"}, ids(w.queen.Items())); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
@@ -118,7 +119,7 @@ func TestSendGridItemsAreStoredOnceHoweverTheyAreBatched(t *testing.T) {
 		}
 		w.accepts(t, s.delivery(t, "["+strings.Join(items, ",\r\n")+"]"))
 	}
-	if diff := cmp.Diff([]string{"sendgrid:e1", "sendgrid:e2", "sendgrid:e3", "sendgrid:e4"}, ids(w.queen.stored())); diff != "" {
+	if diff := cmp.Diff([]string{"sendgrid:e1", "sendgrid:e2", "sendgrid:e3", "sendgrid:e4"}, ids(w.queen.Items())); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
@@ -133,7 +134,7 @@ func TestTheSourcesOwnIdReplacesThePresets(t *testing.T) {
 	if res := w.accepts(t, s.delivery(t, `{"object":{"id":"o-1"}}`, "X-GitHub-Delivery", "d-2")); res.Header.Get("Queen-Duplicate") != "1" {
 		t.Error("the same object under another delivery is a new event")
 	}
-	if e := w.queen.events(t)[0]; e.ID != "github:o-1" || e.Type != "order" {
+	if e := storedEvents(t, w.queen)[0]; e.ID != "github:o-1" || e.Type != "order" {
 		t.Errorf("event %s of type %s", e.ID, e.Type)
 	}
 }
@@ -144,7 +145,7 @@ func TestSNSSendsItsJSONAsText(t *testing.T) {
 	s := sns(t)
 	w := serve(t, sources(s.source))
 	w.accepts(t, s.delivery(t, `{"Message":"m","MessageId":"id-1"}`, "Content-Type", "text/plain; charset=UTF-8"))
-	if got := ids(w.queen.stored()); len(got) != 1 || !strings.Contains(got[0], "id-1") {
+	if got := ids(w.queen.Items()); len(got) != 1 || !strings.Contains(got[0], "id-1") {
 		t.Errorf("events %v, want the one with the message's id", got)
 	}
 }
@@ -167,7 +168,7 @@ func TestHeaderNamesInAnyCase(t *testing.T) {
 			t.Errorf("%v: status %d, want 200", lines, res.StatusCode)
 		}
 	}
-	for _, h := range w.queen.events(t)[1].Headers {
+	for _, h := range storedEvents(t, w.queen)[1].Headers {
 		if h.Name != strings.ToLower(h.Name) {
 			t.Errorf("header %s is stored in upper case", h.Name)
 		}
@@ -182,10 +183,10 @@ func TestGitLabsIdempotencyKeyIsTheId(t *testing.T) {
 	key := []string{"Idempotency-Key", "k-1", "X-Gitlab-Event", "Push Hook", "X-Gitlab-Webhook-UUID", "u"}
 	w.accepts(t, s.delivery(t, `{"a":1}`, key...))
 	w.accepts(t, s.delivery(t, `{"a":1}`, key...))
-	if diff := cmp.Diff([]string{"gitlab-token:k-1"}, ids(w.queen.stored())); diff != "" {
+	if diff := cmp.Diff([]string{"gitlab-token:k-1"}, ids(w.queen.Items())); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	for _, h := range w.queen.events(t)[0].Headers {
+	for _, h := range storedEvents(t, w.queen)[0].Headers {
 		if h.Value == "s3cret" {
 			t.Error("the token is in the event")
 		}
@@ -199,8 +200,8 @@ func TestBigCommercesHashMarksADuplicate(t *testing.T) {
 	w := serve(t, sources(s.source))
 	body := `{"store_id":"11111","producer":"stores/abcde","scope":"store/order/statusUpdated","data":{"id":173331},"hash":"3f9ea420af83450d7ef9f78b08c8af25b2213637","created_at":%d}`
 	w.accepts(t, s.delivery(t, fmt.Sprintf(body, 1561482670)))
-	if n := len(w.queen.stored()); n != 1 || !strings.Contains(w.queen.stored()[0].TransactionID, "3f9ea420") {
-		t.Errorf("%d events, %v; want one by its hash", n, ids(w.queen.stored()))
+	if n := len(w.queen.Items()); n != 1 || !strings.Contains(w.queen.Items()[0].TransactionID, "3f9ea420") {
+		t.Errorf("%d events, %v; want one by its hash", n, ids(w.queen.Items()))
 	}
 }
 
@@ -228,7 +229,7 @@ func TestRefusalsAsTheProviderWantsThem(t *testing.T) {
 			t.Errorf("%s accepted %d %q, want 200 without a body", scheme, res.StatusCode, body)
 		}
 		// An empty batch is accepted, and nothing is queued.
-		if n := len(w.queen.stored()); n != 0 {
+		if n := len(w.queen.Items()); n != 0 {
 			t.Errorf("%s: %d events, want none", scheme, n)
 		}
 	}
@@ -281,7 +282,7 @@ func TestMetaChangesAreOneEventEach(t *testing.T) {
 	w := serve(t, sources(s.source))
 	w.accepts(t, s.delivery(t, body))
 	var got []string
-	for _, e := range w.queen.events(t) {
+	for _, e := range storedEvents(t, w.queen) {
 		got = append(got, e.ID+" "+e.Type)
 	}
 	want := []string{"meta:8:messages,7:wamid.1 messages", "meta:8:statuses,7:wamid.2,4:read messages", "meta:7:message,3:m_3 messaging"}
@@ -291,7 +292,7 @@ func TestMetaChangesAreOneEventEach(t *testing.T) {
 	s.source.Split = bridge.SplitNone
 	w = serve(t, sources(s.source))
 	w.accepts(t, s.delivery(t, body))
-	if n := len(w.queen.stored()); n != 1 {
+	if n := len(w.queen.Items()); n != 1 {
 		t.Errorf("split: none stored %d events, want 1", n)
 	}
 }
@@ -336,7 +337,7 @@ func TestAKeyThatCannotBeFetchedIs503(t *testing.T) {
 			t.Errorf("%s: status %d, Retry-After %q; want 503 with one", name, res.StatusCode, res.Header.Get("Retry-After"))
 		}
 	}
-	if n := len(w.queen.stored()); n != 0 {
+	if n := len(w.queen.Items()); n != 0 {
 		t.Errorf("%d events stored, want none", n)
 	}
 	if got := metric(t, reg, "queenbridge_ingress_rejections_total", "reason", "key_unavailable"); got != 2 {
@@ -349,7 +350,7 @@ func TestTheProvidersDeadlineBoundsTheWait(t *testing.T) {
 	t.Parallel()
 	s := of("sentry") // 1 s
 	c := sources(s.source)
-	c.Queen = &fakeQueen{before: blockUntil(make(chan struct{}, 8), nil)}
+	c.Queen = &queentest.Shelf{Before: blockUntil(make(chan struct{}, 8), nil)}
 	w := serve(t, c)
 	start := time.Now()
 	res, _ := w.sendSigned(t, s.delivery(t, `{"a":1}`))

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 )
 
 func addAll(t *testing.T, b *queen.Buffer, ids ...string) {
@@ -28,17 +29,17 @@ func addAll(t *testing.T, b *queen.Buffer, ids ...string) {
 func TestAddFlushesAtAHundredItemsOrAfterASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{}
+		s := &queentest.Shelf{}
 		b := newBuffer(t, s, queen.BufferConfig{})
 		addAll(t, b, numbered("a", 99)...)
 		time.Sleep(999 * time.Millisecond)
 		synctest.Wait()
-		if n := len(s.sizes()); n != 0 {
+		if n := len(sizes(s)); n != 0 {
 			t.Fatalf("%d pushes of 99 items within a second, want none", n)
 		}
 		addAll(t, b, "a099")
 		synctest.Wait()
-		if diff := cmp.Diff([]int{100}, s.sizes()); diff != "" {
+		if diff := cmp.Diff([]int{100}, sizes(s)); diff != "" {
 			t.Fatalf("full: (-want +got):\n%s", diff)
 		}
 		addAll(t, b, "b")
@@ -46,11 +47,11 @@ func TestAddFlushesAtAHundredItemsOrAfterASecond(t *testing.T) {
 		addAll(t, b, "c")
 		time.Sleep(500 * time.Millisecond)
 		synctest.Wait()
-		if diff := cmp.Diff([]int{100, 2}, s.sizes()); diff != "" {
+		if diff := cmp.Diff([]int{100, 2}, sizes(s)); diff != "" {
 			t.Errorf("after a second: (-want +got):\n%s", diff)
 		}
-		if want := append(numbered("a", 100), "b", "c"); !slices.Equal(want, s.stored()) {
-			t.Errorf("stored %v", s.stored())
+		if want := append(numbered("a", 100), "b", "c"); !slices.Equal(want, stored(s)) {
+			t.Errorf("stored %v", stored(s))
 		}
 	})
 }
@@ -60,7 +61,7 @@ func TestAddFlushesAtAHundredItemsOrAfterASecond(t *testing.T) {
 func TestAddBlocksAtFourBatchesAndKeepsItsOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{before: awayFor(10*time.Second, errAway)}
+		s := &queentest.Shelf{Before: awayFor(10*time.Second, errAway)}
 		b := newBuffer(t, s, queen.BufferConfig{})
 		start := time.Now()
 		addAll(t, b, numbered("", 400)...)
@@ -74,11 +75,11 @@ func TestAddBlocksAtFourBatchesAndKeepsItsOrder(t *testing.T) {
 		if err := b.Close(t.Context()); err != nil {
 			t.Errorf("Close() = %v", err)
 		}
-		if !slices.Equal(numbered("", 401), s.stored()) {
-			t.Errorf("stored %d items, want 401 in order", len(s.stored()))
+		if !slices.Equal(numbered("", 401), stored(s)) {
+			t.Errorf("stored %d items, want 401 in order", len(stored(s)))
 		}
 		for i := 1; i < 40; i++ {
-			if pause := s.at[i].Sub(s.at[i-1]); pause != 250*time.Millisecond {
+			if pause := s.Begun()[i].Sub(s.Begun()[i-1]); pause != 250*time.Millisecond {
 				t.Errorf("pause %d was %v, want 250ms", i, pause)
 			}
 		}
@@ -88,7 +89,7 @@ func TestAddBlocksAtFourBatchesAndKeepsItsOrder(t *testing.T) {
 func TestAddThatGivesUpLeavesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{before: awayFor(10*time.Second, errAway)}
+		s := &queentest.Shelf{Before: awayFor(10*time.Second, errAway)}
 		b := newBuffer(t, s, queen.BufferConfig{MaxItems: 1, MaxPending: 1})
 		addAll(t, b, "1")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -103,7 +104,7 @@ func TestAddThatGivesUpLeavesNothing(t *testing.T) {
 		if err := b.Close(t.Context()); err != nil {
 			t.Errorf("Close() = %v", err)
 		}
-		if diff := cmp.Diff([]string{"1", "4"}, s.stored()); diff != "" {
+		if diff := cmp.Diff([]string{"1", "4"}, stored(s)); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)
 		}
 	})
@@ -114,7 +115,7 @@ func TestAddThatGivesUpLetsOthersIn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		leave := make(chan struct{})
-		s := &shelf{before: held(leave)}
+		s := &queentest.Shelf{Before: held(leave)}
 		b := newBuffer(t, s, queen.BufferConfig{Linger: -1, MaxPendingBytes: 10})
 		addAll(t, b, "1")
 		large := item("large", "p")
@@ -142,7 +143,7 @@ func TestAddThatGivesUpLetsOthersIn(t *testing.T) {
 		if err := b.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff([]string{"1", "2"}, s.stored()); diff != "" {
+		if diff := cmp.Diff([]string{"1", "2"}, stored(s)); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)
 		}
 	})
@@ -150,7 +151,7 @@ func TestAddThatGivesUpLetsOthersIn(t *testing.T) {
 
 func TestAddRefusesWhatQueenWouldLose(t *testing.T) {
 	t.Parallel()
-	s := &shelf{}
+	s := &queentest.Shelf{}
 	b := newBuffer(t, s, queen.BufferConfig{Linger: -1})
 	for name, spoil := range map[string]func(*queen.Item){
 		"another queue":     func(it *queen.Item) { it.Queue = "other" },
@@ -165,8 +166,8 @@ func TestAddRefusesWhatQueenWouldLose(t *testing.T) {
 			t.Errorf("%s: Add() took it", name)
 		}
 	}
-	if err := b.Close(t.Context()); err != nil || len(s.sizes()) != 0 {
-		t.Errorf("Close() = %v after %d pushes", err, len(s.sizes()))
+	if err := b.Close(t.Context()); err != nil || len(sizes(s)) != 0 {
+		t.Errorf("Close() = %v after %d pushes", err, len(sizes(s)))
 	}
 }
 
@@ -174,7 +175,7 @@ func TestAnAddedItemThatQueenRefusesIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var refused []string
-		s := &shelf{before: func(_ context.Context, items []queen.Item) error {
+		s := &queentest.Shelf{Before: func(_ context.Context, items []queen.Item) error {
 			if slices.Contains(idsOf(items), "poison") {
 				return &queen.StatusError{Status: 400}
 			}
@@ -189,7 +190,7 @@ func TestAnAddedItemThatQueenRefusesIsReported(t *testing.T) {
 		if diff := cmp.Diff([]string{"poison"}, refused); diff != "" {
 			t.Errorf("refused (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"1", "2"}, s.stored()); diff != "" {
+		if diff := cmp.Diff([]string{"1", "2"}, stored(s)); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)
 		}
 	})
@@ -198,7 +199,7 @@ func TestAnAddedItemThatQueenRefusesIsReported(t *testing.T) {
 func TestFlushWaitsForWhatCameBefore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{before: func(context.Context, []queen.Item) error { time.Sleep(100 * time.Millisecond); return nil }}
+		s := &queentest.Shelf{Before: func(context.Context, []queen.Item) error { time.Sleep(100 * time.Millisecond); return nil }}
 		b := newBuffer(t, s, queen.BufferConfig{})
 		if err := b.Flush(t.Context()); err != nil {
 			t.Errorf("Flush() of nothing = %v", err)
@@ -220,7 +221,7 @@ func TestFlushWaitsForWhatCameBefore(t *testing.T) {
 		if took := time.Since(start); took != 200*time.Millisecond {
 			t.Errorf("flushed after %v, want 200ms: two pushes, no linger", took)
 		}
-		if got := s.stored(); len(got) < 150 || !slices.Equal(numbered("", 150), got[:150]) {
+		if got := stored(s); len(got) < 150 || !slices.Equal(numbered("", 150), got[:150]) {
 			t.Errorf("stored %d items", len(got))
 		}
 		later.Wait()
@@ -230,7 +231,7 @@ func TestFlushWaitsForWhatCameBefore(t *testing.T) {
 func TestFlushDoesNotWaitForWhatExpired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{before: awayFor(time.Hour, errAway)}
+		s := &queentest.Shelf{Before: awayFor(time.Hour, errAway)}
 		c := crowd{Buffer: newBuffer(t, s, queen.BufferConfig{Linger: -1, RetryEvery: time.Minute, MaxPending: 2})}
 		for i := range 4 { // two wait, two are blocked
 			c.submit(fmt.Sprint(i), "p")
@@ -246,7 +247,7 @@ func TestFlushDoesNotWaitForWhatExpired(t *testing.T) {
 func TestFlushGivesUpWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{before: awayFor(time.Minute, errAway)}
+		s := &queentest.Shelf{Before: awayFor(time.Minute, errAway)}
 		b := newBuffer(t, s, queen.BufferConfig{})
 		addAll(t, b, "1")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -254,8 +255,8 @@ func TestFlushGivesUpWithItsContext(t *testing.T) {
 		if err := b.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Flush() = %v, want the deadline", err)
 		}
-		if err := b.Flush(t.Context()); err != nil || !slices.Equal(s.stored(), []string{"1"}) {
-			t.Errorf("Flush() = %v, stored %v", err, s.stored())
+		if err := b.Flush(t.Context()); err != nil || !slices.Equal(stored(s), []string{"1"}) {
+			t.Errorf("Flush() = %v, stored %v", err, stored(s))
 		}
 	})
 }
@@ -263,7 +264,7 @@ func TestFlushGivesUpWithItsContext(t *testing.T) {
 func TestCloseFlushesForThirtySecondsAndSaysWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{before: awayFor(time.Hour, errAway)}
+		s := &queentest.Shelf{Before: awayFor(time.Hour, errAway)}
 		b := newBuffer(t, s, queen.BufferConfig{MaxItems: 2, MaxPending: 3})
 		addAll(t, b, "1", "2", "3")
 		blocked := make(chan error, 1)
@@ -295,9 +296,9 @@ func TestCloseFlushesForThirtySecondsAndSaysWhatIsLeft(t *testing.T) {
 		if err := errors.Join(b.Close(t.Context()), b.Flush(t.Context())); err != nil {
 			t.Errorf("again: %v, want nothing left to do", err)
 		}
-		pushes := len(s.sizes())
+		pushes := len(sizes(s))
 		time.Sleep(time.Hour)
-		if n := len(s.sizes()); n != pushes {
+		if n := len(sizes(s)); n != pushes {
 			t.Errorf("%d pushes after Close", n-pushes)
 		}
 	})
@@ -306,7 +307,7 @@ func TestCloseFlushesForThirtySecondsAndSaysWhatIsLeft(t *testing.T) {
 func TestCloseCutsOffAHangingPush(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{before: held(nil)}
+		s := &queentest.Shelf{Before: held(nil)}
 		c := crowd{Buffer: atOnce(t, s, queen.BufferConfig{})}
 		c.submit("1", "p")
 		c.submit("2", "p")

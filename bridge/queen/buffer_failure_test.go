@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 )
 
 // awayFor fails every push of the first d.
@@ -30,7 +31,7 @@ func awayFor(d time.Duration, err error) func(context.Context, []queen.Item) err
 func TestAFailedBatchIsRetriedInOrderWithBackoff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{before: awayFor(time.Second, errAway)}
+		s := &queentest.Shelf{Before: awayFor(time.Second, errAway)}
 		var log bytes.Buffer
 		c := crowd{Buffer: atOnce(t, s, queen.BufferConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})}
 		for _, id := range numbered("", 5) {
@@ -38,10 +39,10 @@ func TestAFailedBatchIsRetriedInOrderWithBackoff(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		c.check(t, queen.BundleStored)
-		if diff := cmp.Diff(numbered("", 5), s.stored()); diff != "" {
+		if diff := cmp.Diff(numbered("", 5), stored(s)); diff != "" {
 			t.Errorf("order (-want +got):\n%s", diff)
 		}
-		if n := len(s.sizes()); n < 3 || n > 7 {
+		if n := len(sizes(s)); n < 3 || n > 7 {
 			t.Errorf("%d pushes in a second of outage, want a few: backoff from 250 ms", n)
 		}
 		if text := log.String(); strings.Count(text, "push failed") != 1 || strings.Count(text, "pushes succeed again") != 1 {
@@ -56,18 +57,18 @@ func TestThePauseAfterAFailureIsConstantUnlessItMayDouble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := &shelf{before: awayFor(10*time.Second, errAway)}
+				s := &queentest.Shelf{Before: awayFor(10*time.Second, errAway)}
 				cfg.Linger = -1
 				newBuffer(t, s, cfg).Submit(bundle(item("1", "p")), time.Time{})
 				pauses := map[time.Duration]int{}
-				for i := 1; i < len(s.at); i++ {
-					pauses[s.at[i].Sub(s.at[i-1])]++
+				for i := 1; i < len(s.Begun()); i++ {
+					pauses[s.Begun()[i].Sub(s.Begun()[i-1])]++
 				}
 				if constant := pauses[250*time.Millisecond] == 40 && len(pauses) == 1; constant != (name == "constant") {
 					t.Errorf("pauses %v", pauses)
 				}
-				if name == "doubled" && (len(s.at) < 8 || len(s.at) > 25) {
-					t.Errorf("%d pushes in 10 s, want pauses up to 1 s ± 50 %%", len(s.at))
+				if name == "doubled" && (len(s.Begun()) < 8 || len(s.Begun()) > 25) {
+					t.Errorf("%d pushes in 10 s, want pauses up to 1 s ± 50 %%", len(s.Begun()))
 				}
 			})
 		})
@@ -80,7 +81,7 @@ func TestRetryAfterIsWaitedOutUpToAMinute(t *testing.T) {
 		t.Run(asked.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := &shelf{before: awayFor(time.Second, &queen.StatusError{Status: 503, RetryAfter: asked})}
+				s := &queentest.Shelf{Before: awayFor(time.Second, &queen.StatusError{Status: 503, RetryAfter: asked})}
 				start := time.Now()
 				atOnce(t, s, queen.BufferConfig{}).Submit(bundle(item("1", "p")), time.Time{})
 				if took := time.Since(start); took != want {
@@ -94,7 +95,7 @@ func TestRetryAfterIsWaitedOutUpToAMinute(t *testing.T) {
 func TestAHangingPushDoesNotHoldBundlesPastTheirDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{before: held(nil)}
+		s := &queentest.Shelf{Before: held(nil)}
 		c := crowd{Buffer: atOnce(t, s, queen.BufferConfig{})}
 		start := time.Now()
 		for i := range 20 {
@@ -106,9 +107,9 @@ func TestAHangingPushDoesNotHoldBundlesPastTheirDeadline(t *testing.T) {
 			t.Errorf("the last one took %v", took)
 		}
 		time.Sleep(time.Minute) // what was given up does not come back
-		n := len(s.sizes())
+		n := len(sizes(s))
 		time.Sleep(time.Hour)
-		if m := len(s.sizes()); m != n {
+		if m := len(sizes(s)); m != n {
 			t.Errorf("%d pushes for nobody", m-n)
 		}
 	})
@@ -119,8 +120,8 @@ func TestABundleWithoutDeadlineIsNotCutOffByOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		first := true
-		s := &shelf{}
-		s.before = func(ctx context.Context, _ []queen.Item) error {
+		s := &queentest.Shelf{}
+		s.Before = func(ctx context.Context, _ []queen.Item) error {
 			if first {
 				first = false
 				time.Sleep(time.Second)
@@ -142,7 +143,7 @@ func TestABundleWithoutDeadlineIsNotCutOffByOthers(t *testing.T) {
 		if *short != queen.BundleExpired || long != queen.BundleStored {
 			t.Errorf("results %d and %d, want expired and stored", *short, long)
 		}
-		if diff := cmp.Diff([]int{1, 2}, s.sizes()); diff != "" {
+		if diff := cmp.Diff([]int{1, 2}, sizes(s)); diff != "" {
 			t.Errorf("batch sizes (-want +got):\n%s", diff)
 		}
 	})
@@ -153,7 +154,7 @@ func TestLostReplyIsADuplicateNotALoss(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lost := false
-		s := &shelf{after: func([]queen.Item) error {
+		s := &queentest.Shelf{After: func([]queen.Item) error {
 			if !lost {
 				lost = true
 				return errAway
@@ -164,7 +165,7 @@ func TestLostReplyIsADuplicateNotALoss(t *testing.T) {
 		if r := atOnce(t, s, queen.BufferConfig{}).Submit(g, time.Time{}); r != queen.BundleStored || g.Status(0) != queen.PushDuplicate {
 			t.Errorf("result %d, %s; want stored, duplicate", r, g.Status(0))
 		}
-		if n := len(s.stored()); n != 1 {
+		if n := len(stored(s)); n != 1 {
 			t.Errorf("%d items stored, want 1", n)
 		}
 	})
@@ -177,7 +178,7 @@ func TestAFailedItemIsRetriedAloneAndItsPartitionKeepsItsOrder(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				s := &shelf{verdict: func(it queen.Item) queen.PushStatus {
+				s := &queentest.Shelf{Verdict: func(it queen.Item) queen.PushStatus {
 					if it.Partition == "bad" && time.Since(start) < time.Second {
 						return word
 					}
@@ -190,7 +191,7 @@ func TestAFailedItemIsRetriedAloneAndItsPartitionKeepsItsOrder(t *testing.T) {
 					t.Errorf("another partition: result %d after %v, want stored at once", *good, time.Since(start))
 				}
 				c.check(t, queen.BundleStored)
-				if diff := cmp.Diff([]string{"3", "1", "2"}, s.stored()); diff != "" {
+				if diff := cmp.Diff([]string{"3", "1", "2"}, stored(s)); diff != "" {
 					t.Errorf("stored (-want +got):\n%s", diff)
 				}
 			})
@@ -206,7 +207,7 @@ func TestAnItemQueenNeverTakesDoesNotFailItsNeighbours(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				leave := make(chan struct{})
 				block := held(leave)
-				s := &shelf{before: func(ctx context.Context, items []queen.Item) error {
+				s := &queentest.Shelf{Before: func(ctx context.Context, items []queen.Item) error {
 					if err := block(ctx, items); err != nil {
 						return err
 					}
@@ -231,7 +232,7 @@ func TestAnItemQueenNeverTakesDoesNotFailItsNeighbours(t *testing.T) {
 				if *poison != queen.BundleRefused || time.Since(start) != 0 {
 					t.Errorf("poison: result %d after %v, want refused at once", *poison, time.Since(start))
 				}
-				if got := s.stored(); !slices.IsSorted(got) || len(got) != 21 {
+				if got := stored(s); !slices.IsSorted(got) || len(got) != 21 {
 					t.Errorf("stored %v, want order of arrival", got)
 				}
 			})
@@ -246,8 +247,8 @@ func TestHalvesKeepTheOrderOfAPartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leave := make(chan struct{})
 		block, left := held(leave), false
-		s := &shelf{}
-		s.before = func(ctx context.Context, items []queen.Item) error {
+		s := &queentest.Shelf{}
+		s.Before = func(ctx context.Context, items []queen.Item) error {
 			ids := idsOf(items)
 			switch {
 			case ids[0] == "first":
@@ -272,7 +273,7 @@ func TestHalvesKeepTheOrderOfAPartition(t *testing.T) {
 		if *poison != queen.BundleRefused || !left {
 			t.Errorf("poison: result %d, want refused", *poison)
 		}
-		if diff := cmp.Diff([]string{"first", "000", "001", "002"}, s.stored()); diff != "" {
+		if diff := cmp.Diff([]string{"first", "000", "001", "002"}, stored(s)); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)
 		}
 	})
@@ -299,7 +300,7 @@ func TestAnItemTheClientRefusesIsRefusedAlone(t *testing.T) {
 func TestSpooledIsToldApart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{verdict: func(it queen.Item) queen.PushStatus {
+		s := &queentest.Shelf{Verdict: func(it queen.Item) queen.PushStatus {
 			if it.Partition == "spool" {
 				return queen.PushBuffered
 			}
@@ -338,14 +339,14 @@ func TestAPusherGoneWrongIsAFailedPush(t *testing.T) {
 // moody goes wrong the first time.
 type moody struct {
 	panics bool
-	shelf
+	queentest.Shelf
 }
 
 func (m *moody) Push(ctx context.Context, items []queen.Item) ([]queen.PushVerdict, error) {
-	if len(m.sizes()) > 0 {
-		return m.shelf.Push(ctx, items)
+	if len(m.Pushes()) > 0 {
+		return m.Shelf.Push(ctx, items)
 	}
-	_, _ = m.shelf.Push(ctx, nil)
+	_, _ = m.Shelf.Push(ctx, nil)
 	if m.panics {
 		panic("mood")
 	}

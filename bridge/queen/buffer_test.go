@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 )
 
 // In the tests of the buffer time is faked: whatever waits, waits no real time.
@@ -20,17 +21,17 @@ func TestWhatArrivesDuringAPushIsTheNextBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		leave := make(chan struct{})
-		s := &shelf{before: held(leave)}
+		s := &queentest.Shelf{Before: held(leave)}
 		c := crowd{Buffer: atOnce(t, s, queen.BufferConfig{})}
 		for i := range 10 {
 			c.submit(fmt.Sprint(i), fmt.Sprint("p", i))
 		}
-		if n := len(s.sizes()); n != 1 {
+		if n := len(sizes(s)); n != 1 {
 			t.Fatalf("%d pushes in flight, want 1: the first starts at once, no second one beside it", n)
 		}
 		close(leave)
 		c.check(t, queen.BundleStored)
-		if diff := cmp.Diff([]int{1, 9}, s.sizes()); diff != "" {
+		if diff := cmp.Diff([]int{1, 9}, sizes(s)); diff != "" {
 			t.Errorf("batch sizes (-want +got):\n%s", diff)
 		}
 	})
@@ -40,7 +41,7 @@ func TestASecondPushFliesOnlyWithAFullBatchAndOtherPartitions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		leave := make(chan struct{})
-		s := &shelf{before: held(leave)}
+		s := &queentest.Shelf{Before: held(leave)}
 		c := crowd{Buffer: atOnce(t, s, queen.BufferConfig{MaxItems: 3})}
 		c.submit("0", "p0")
 		for i := range 4 { // of the partition in flight: however many, they wait
@@ -48,19 +49,19 @@ func TestASecondPushFliesOnlyWithAFullBatchAndOtherPartitions(t *testing.T) {
 		}
 		c.submit("1", "p1")
 		c.submit("2", "p2")
-		if n := len(s.sizes()); n != 1 {
+		if n := len(sizes(s)); n != 1 {
 			t.Fatalf("%d pushes, want 1: only two items could fly", n)
 		}
 		c.submit("3", "p3")
-		if n := len(s.sizes()); n != 2 {
+		if n := len(sizes(s)); n != 2 {
 			t.Fatalf("%d pushes, want a second one beside the first: a full batch waits", n)
 		}
-		if diff := cmp.Diff([]string{"1", "2", "3"}, s.push(1)); diff != "" {
+		if diff := cmp.Diff([]string{"1", "2", "3"}, push(s, 1)); diff != "" {
 			t.Errorf("second push (-want +got):\n%s", diff)
 		}
 		close(leave)
 		c.check(t, queen.BundleStored)
-		if n := len(s.stored()); n != 8 {
+		if n := len(stored(s)); n != 8 {
 			t.Errorf("%d items stored, want 8", n)
 		}
 	})
@@ -72,8 +73,8 @@ func TestABacklogFliesSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leave, away := make(chan struct{}), true
 		block := held(leave)
-		s := &shelf{}
-		s.before = func(ctx context.Context, items []queen.Item) error {
+		s := &queentest.Shelf{}
+		s.Before = func(ctx context.Context, items []queen.Item) error {
 			if away {
 				away = false
 				return errAway
@@ -85,7 +86,7 @@ func TestABacklogFliesSideBySide(t *testing.T) {
 			c.submit(fmt.Sprint(i), fmt.Sprint("p", i))
 		}
 		time.Sleep(time.Second)
-		if diff := cmp.Diff([]int{1, 3, 3}, s.sizes()); diff != "" {
+		if diff := cmp.Diff([]int{1, 3, 3}, sizes(s)); diff != "" {
 			t.Errorf("batch sizes (-want +got):\n%s", diff)
 		}
 		close(leave)
@@ -99,7 +100,7 @@ func TestABundleThatWaitsBarsItsPartitions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		leave := make(chan struct{})
-		s := &shelf{before: held(leave)}
+		s := &queentest.Shelf{Before: held(leave)}
 		c := crowd{Buffer: atOnce(t, s, queen.BufferConfig{MaxItems: 2})}
 		c.submit("first", "p1")
 		c.wg.Go(func() { c.Submit(bundle(item("a1", "p1"), item("a2", "p2")), time.Time{}) })
@@ -107,7 +108,7 @@ func TestABundleThatWaitsBarsItsPartitions(t *testing.T) {
 		c.submit("b2", "p2")
 		c.submit("b3", "p3")
 		c.submit("b4", "p4")
-		if diff := cmp.Diff([]string{"b3", "b4"}, s.push(1)); diff != "" {
+		if diff := cmp.Diff([]string{"b3", "b4"}, push(s, 1)); diff != "" {
 			t.Errorf("second push (-want +got):\n%s", diff)
 		}
 		close(leave)
@@ -119,12 +120,12 @@ func TestABatchIsFullByBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		leave := make(chan struct{})
-		s := &shelf{before: held(leave)}
+		s := &queentest.Shelf{Before: held(leave)}
 		c := crowd{Buffer: atOnce(t, s, queen.BufferConfig{MaxBytes: 6})}
 		for i := range 8 { // of 2 bytes each
 			c.submit(fmt.Sprint(i), fmt.Sprint("p", i))
 		}
-		if diff := cmp.Diff([]int{1, 3, 3}, s.sizes()); diff != "" {
+		if diff := cmp.Diff([]int{1, 3, 3}, sizes(s)); diff != "" {
 			t.Errorf("batch sizes (-want +got):\n%s", diff)
 		}
 		close(leave)
@@ -139,8 +140,8 @@ func TestOnePartitionNeverHasTwoPushesInFlightAndKeepsItsOrder(t *testing.T) {
 		var mu sync.Mutex
 		flying := map[string]bool{}
 		n := 0
-		s := &shelf{}
-		s.before = func(_ context.Context, items []queen.Item) error {
+		s := &queentest.Shelf{}
+		s.Before = func(_ context.Context, items []queen.Item) error {
 			mu.Lock()
 			mine := map[string]bool{}
 			for _, it := range items {
@@ -163,7 +164,7 @@ func TestOnePartitionNeverHasTwoPushesInFlightAndKeepsItsOrder(t *testing.T) {
 			}
 			return nil
 		}
-		s.verdict = func(it queen.Item) queen.PushStatus {
+		s.Verdict = func(it queen.Item) queen.PushStatus {
 			if n%5 == 0 && it.Partition == "p3" {
 				return queen.PushFailed
 			}
@@ -182,13 +183,13 @@ func TestOnePartitionNeverHasTwoPushesInFlightAndKeepsItsOrder(t *testing.T) {
 		}
 		wg.Wait()
 		last := map[string]string{}
-		for _, it := range s.items {
+		for _, it := range s.Items() {
 			if it.TransactionID <= last[it.Partition] {
 				t.Errorf("partition %s: %s stored after %s", it.Partition, it.TransactionID, last[it.Partition])
 			}
 			last[it.Partition] = it.TransactionID
 		}
-		if n := len(s.stored()); n != 200 {
+		if n := len(stored(s)); n != 200 {
 			t.Errorf("%d items stored, want 200", n)
 		}
 	})
@@ -204,7 +205,7 @@ func TestAtTheBoundABundleWaitsForItsTurn(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				leave := make(chan struct{})
-				s := &shelf{before: held(leave)}
+				s := &queentest.Shelf{Before: held(leave)}
 				pending := 0
 				cfg.Observer.Pending = func(n int) { pending = max(pending, n) }
 				c := crowd{Buffer: atOnce(t, s, cfg)}
@@ -214,7 +215,7 @@ func TestAtTheBoundABundleWaitsForItsTurn(t *testing.T) {
 				time.Sleep(4 * time.Second)
 				close(leave)
 				c.check(t, queen.BundleStored)
-				if got := s.stored(); !slices.IsSorted(got) || len(got) != 12 {
+				if got := stored(s); !slices.IsSorted(got) || len(got) != 12 {
 					t.Errorf("stored %v, want 12 in order of arrival", got)
 				}
 				if pending != 4 {
@@ -228,7 +229,7 @@ func TestAtTheBoundABundleWaitsForItsTurn(t *testing.T) {
 func TestAtTheBoundABundleThatWaitsTooLongExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{before: held(nil)}
+		s := &queentest.Shelf{Before: held(nil)}
 		c := crowd{Buffer: atOnce(t, s, queen.BufferConfig{MaxPending: 2})}
 		start := time.Now()
 		for i := range 6 {
@@ -244,15 +245,15 @@ func TestAtTheBoundABundleThatWaitsTooLongExpires(t *testing.T) {
 func TestLingerWaitsForMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{}
+		s := &queentest.Shelf{}
 		c := crowd{Buffer: newBuffer(t, s, queen.BufferConfig{Linger: 20 * time.Millisecond, MaxItems: 3})}
 		start := time.Now()
 		c.submit("1", "p")
 		time.Sleep(10 * time.Millisecond)
 		c.submit("2", "p")
 		c.wg.Wait()
-		if took := time.Since(start); took != 20*time.Millisecond || len(s.sizes()) != 1 {
-			t.Errorf("%d pushes after %v, want 1 after 20ms", len(s.sizes()), took)
+		if took := time.Since(start); took != 20*time.Millisecond || len(sizes(s)) != 1 {
+			t.Errorf("%d pushes after %v, want 1 after 20ms", len(sizes(s)), took)
 		}
 		for i := range 3 {
 			c.submit(fmt.Sprint("full", i), "p")
@@ -268,7 +269,7 @@ func TestLingerWaitsForMore(t *testing.T) {
 func TestABundleIsNeverDivided(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{}
+		s := &queentest.Shelf{}
 		b := atOnce(t, s, queen.BufferConfig{MaxItems: 3, MaxPending: 4})
 		var many []queen.Item
 		for i, id := range numbered("", 10) {
@@ -278,7 +279,7 @@ func TestABundleIsNeverDivided(t *testing.T) {
 		if r := b.Submit(g, time.Time{}); r != queen.BundleStored {
 			t.Fatalf("result %d", r)
 		}
-		if diff := cmp.Diff([]int{11}, s.sizes()); diff != "" {
+		if diff := cmp.Diff([]int{11}, sizes(s)); diff != "" {
 			t.Errorf("batch sizes (-want +got):\n%s", diff)
 		}
 		if g.Len() != 11 || g.Count(queen.PushQueued) != 10 || g.Count(queen.PushDuplicate) != 1 ||
@@ -286,8 +287,8 @@ func TestABundleIsNeverDivided(t *testing.T) {
 			t.Errorf("bundle of %d: %d queued, %d duplicate", g.Len(), g.Count(queen.PushQueued), g.Count(queen.PushDuplicate))
 		}
 		g.Reset()
-		if r := b.Submit(g, time.Time{}); r != queen.BundleStored || len(s.sizes()) != 1 {
-			t.Errorf("an empty bundle: result %d after %d pushes, want stored without one", r, len(s.sizes()))
+		if r := b.Submit(g, time.Time{}); r != queen.BundleStored || len(sizes(s)) != 1 {
+			t.Errorf("an empty bundle: result %d after %d pushes, want stored without one", r, len(sizes(s)))
 		}
 	})
 }
@@ -296,7 +297,7 @@ func TestABundleIsNeverDivided(t *testing.T) {
 func TestAResetBundleIsAsNew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{}
+		s := &queentest.Shelf{}
 		b := atOnce(t, s, queen.BufferConfig{})
 		g := queen.NewBundle()
 		for i := range 3 {
@@ -311,7 +312,7 @@ func TestAResetBundleIsAsNew(t *testing.T) {
 			}
 			g.Reset()
 		}
-		for i, it := range s.items {
+		for i, it := range s.Items() {
 			if string(it.Payload) != fmt.Sprintf(`{"n":%d}`, i) {
 				t.Errorf("payload %d = %s", i, it.Payload)
 			}
@@ -348,7 +349,7 @@ func TestAResetBundleKeepsLittleRoom(t *testing.T) {
 func TestAnIdleBufferCostsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b, err := queen.NewBuffer(queen.BufferConfig{Pusher: &shelf{}, Queue: "q"})
+		b, err := queen.NewBuffer(queen.BufferConfig{Pusher: &queentest.Shelf{}, Queue: "q"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -371,7 +372,7 @@ func TestTheObserverSeesIt(t *testing.T) {
 			Decided: func(waited time.Duration) { note("decided after %v", waited) },
 		}
 		answers := []error{errAway, &queen.StatusError{Method: "POST", Path: "/api/v1/push", Status: 400}, nil}
-		s := &shelf{before: func(context.Context, []queen.Item) error {
+		s := &queentest.Shelf{Before: func(context.Context, []queen.Item) error {
 			time.Sleep(time.Second)
 			err := answers[0]
 			answers = answers[1:]
@@ -392,7 +393,7 @@ func TestTheObserverSeesIt(t *testing.T) {
 
 func TestNewBufferRefusesNonsense(t *testing.T) {
 	t.Parallel()
-	for _, cfg := range []queen.BufferConfig{{}, {Queue: "q"}, {Pusher: &shelf{}}, {Pusher: &shelf{}, Queue: "a\x00b"}} {
+	for _, cfg := range []queen.BufferConfig{{}, {Queue: "q"}, {Pusher: &queentest.Shelf{}}, {Pusher: &queentest.Shelf{}, Queue: "a\x00b"}} {
 		if b, err := queen.NewBuffer(cfg); err == nil || b != nil {
 			t.Errorf("NewBuffer(%+v) = %v, %v; want an error", cfg, b, err)
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,100 +14,22 @@ import (
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 )
 
-// shelf is a Pusher that keeps items in memory and dedups per partition as
-// Queen does. It stands in where a test must see or disturb single pushes.
-type shelf struct {
-	// before is asked before each push: an error makes the push fail without
-	// storing anything.
-	before func(ctx context.Context, items []queen.Item) error
-	// after is asked when the items are stored: an error is a lost reply.
-	after func(items []queen.Item) error
-	// verdict replaces the verdict on an item that is then not stored; "" does
-	// not.
-	verdict func(item queen.Item) queen.PushStatus
+// stored are the ids of what is stored, in order.
+func stored(s *queentest.Shelf) []string { return idsOf(s.Items()) }
 
-	mu     sync.Mutex
-	items  []queen.Item
-	pushes [][]queen.Item
-	at     []time.Time
-	known  map[[2]string]bool
-}
-
-func (s *shelf) Push(ctx context.Context, items []queen.Item) ([]queen.PushVerdict, error) {
-	s.mu.Lock()
-	s.pushes, s.at = append(s.pushes, copyItems(items)), append(s.at, time.Now())
-	s.mu.Unlock()
-	if s.before != nil {
-		if err := s.before(ctx, items); err != nil {
-			return nil, err
-		}
-	}
-	verdicts := s.store(items)
-	if s.after != nil {
-		if err := s.after(items); err != nil {
-			return nil, err
-		}
-	}
-	return verdicts, nil
-}
-
-func (s *shelf) store(items []queen.Item) []queen.PushVerdict {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.known == nil {
-		s.known = make(map[[2]string]bool)
-	}
-	verdicts := make([]queen.PushVerdict, len(items))
-	for i, item := range copyItems(items) {
-		key := [2]string{item.Partition, item.TransactionID}
-		switch {
-		case s.verdict != nil && s.verdict(item) != "":
-			verdicts[i].Status = s.verdict(item)
-		case s.known[key]:
-			verdicts[i].Status = queen.PushDuplicate
-		default:
-			verdicts[i].Status = queen.PushQueued
-			s.known[key] = true
-			s.items = append(s.items, item)
-		}
-	}
-	return verdicts
-}
-
-// copyItems copies the payloads too: the pusher may use them again.
-func copyItems(items []queen.Item) []queen.Item {
-	out := slices.Clone(items)
-	for i := range out {
-		out[i].Payload = slices.Clone(out[i].Payload)
-	}
-	return out
-}
-
-// stored returns the ids of what is stored, in order.
-func (s *shelf) stored() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return idsOf(s.items)
-}
-
-// sizes are the items of every push, in the order in which they began.
-func (s *shelf) sizes() (sizes []int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.pushes {
+// sizes are how many items every push has, in the order in which they began.
+func sizes(s *queentest.Shelf) (sizes []int) {
+	for _, p := range s.Pushes() {
 		sizes = append(sizes, len(p))
 	}
 	return sizes
 }
 
-// push returns the ids of the i'th push.
-func (s *shelf) push(i int) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return idsOf(s.pushes[i])
-}
+// push are the ids of the i'th push.
+func push(s *queentest.Shelf, i int) []string { return idsOf(s.Pushes()[i]) }
 
 func idsOf(items []queen.Item) (ids []string) {
 	for _, item := range items {
@@ -131,7 +52,7 @@ func held(leave <-chan struct{}) func(context.Context, []queen.Item) error {
 
 var errAway = errors.New("queen is away")
 
-func newBuffer(t testing.TB, s *shelf, cfg queen.BufferConfig) *queen.Buffer {
+func newBuffer(t testing.TB, s *queentest.Shelf, cfg queen.BufferConfig) *queen.Buffer {
 	t.Helper()
 	cfg.Pusher, cfg.Queue = s, "q"
 	b, err := queen.NewBuffer(cfg)
@@ -147,7 +68,7 @@ func newBuffer(t testing.TB, s *shelf, cfg queen.BufferConfig) *queen.Buffer {
 }
 
 // atOnce is a buffer without linger, as the ingress has.
-func atOnce(t testing.TB, s *shelf, cfg queen.BufferConfig) *queen.Buffer {
+func atOnce(t testing.TB, s *queentest.Shelf, cfg queen.BufferConfig) *queen.Buffer {
 	cfg.Linger, cfg.RetryMax = -1, 4*time.Second
 	return newBuffer(t, s, cfg)
 }

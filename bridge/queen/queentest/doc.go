@@ -22,4 +22,7 @@
 // written for Queen sees. They are selected in the same way and need python3
 // with venv; the client is installed from its package index once, into the
 // cache beside the real broker.
+//
+// Shelf is beside the suite: a Pusher in memory, for tests that must see or
+// disturb single pushes.
 package queentest
