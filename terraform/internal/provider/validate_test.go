@@ -22,13 +22,13 @@ func TestMistakesAreFoundWithoutABridge(t *testing.T) {
 	for _, tt := range []struct{ hcl, want string }{
 		{target(""), "http: a target needs exactly one of http and lambda"},
 		{target(`http = { url = "http://x" }` + "\n" + `lambda = { function = "f" }`), "lambda: excludes http"},
-		{target(`http = { url = "http://x", timeout = "soon" }`), "http.timeout: must match"},
+		{target(`http = { url = "http://x", timeout = "soon" }`), "http.timeout: must be a duration such as 30s, got"},
 		{target(`http = { url = "http://x" }` + "\n" + `auth = { type = "magic" }`), "auth.type: must be one of none, basic, bearer"},
-		{strings.Replace(target(`http = { url = "http://x" }`), `"t"`+"\n", `"T t"`+"\n", 1), "name: must match"},
+		{strings.Replace(target(`http = { url = "http://x" }`), `"t"`+"\n", `"T t"`+"\n", 1), "name: must be 1 to 63 of a-z"},
 		{target(`http = { url = "http://x" }` + "\n" + `timeouts = { delete = "-1s" }`), "must be a duration such as 90s"},
 		{route(`filter = "true"` + "\n" + `pattern = { type = ["push"] }`), "pattern: excludes filter"},
 		{route(`ordering = "total"`), "ordering: must be one of none, partition"},
-		{route(`retry = { backoff = ["5s", "later"] }`), "retry.backoff[1]: must match"},
+		{route(`retry = { backoff = ["5s", "later"] }`), "retry.backoff[1]: must be a duration such as 30s, got"},
 	} {
 		newWorkspace(t, "http://127.0.0.1:9").write(tt.hcl).fails([]string{tt.want}, "validate")
 	}

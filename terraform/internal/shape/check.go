@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,7 +19,7 @@ func (f Field) Accepts(text string) string {
 	case f.Words != nil && !slices.Contains(f.Words, text):
 		return fmt.Sprintf("must be one of %s, got %q", strings.Join(f.Words, ", "), text)
 	case f.Pattern != "" && !regexp.MustCompile(f.Pattern).MatchString(text):
-		return fmt.Sprintf("must match %s, got %q", f.Pattern, text)
+		return fmt.Sprintf("must be %s, got %q", cmp.Or(f.Meant, "a text that matches "+f.Pattern), text)
 	}
 	return ""
 }

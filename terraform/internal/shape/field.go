@@ -40,8 +40,9 @@ type Field struct {
 	Description string
 	// Words are the values a Text may have; nil: any.
 	Words []string
-	// Pattern is what a Text matches, a regular expression; "": anything.
-	Pattern string
+	// Pattern is what a Text matches, a regular expression; "": anything. Meant
+	// says it in the words of the API.
+	Pattern, Meant string
 	// Required fields have no default.
 	Required bool
 }
@@ -68,6 +69,9 @@ func fieldsOf(t reflect.Type, schema map[string]any) []Field {
 		f := fieldOf(t.Field(i).Type, property)
 		f.Name, f.Required = name, slices.Contains(required, name)
 		f.Description = description(t, t.Field(i))
+		if name == "name" {
+			f.Meant = "1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit"
+		}
 		all = append(all, f)
 	}
 	return all
@@ -84,7 +88,10 @@ func description(t reflect.Type, f reflect.StructField) string {
 func fieldOf(t reflect.Type, schema map[string]any) Field {
 	switch t {
 	case reflect.TypeFor[time.Duration](), reflect.TypeFor[bridge.Size]():
-		f := Field{Form: Text}
+		f := Field{Form: Text, Meant: "a duration such as 30s"}
+		if t == reflect.TypeFor[bridge.Size]() {
+			f.Meant = "a size such as 10MiB"
+		}
 		f.Words, f.Pattern = constraints(schema)
 		return f
 	case reflect.TypeFor[time.Time]():
