@@ -25,38 +25,32 @@ func (k *kit) takeAndDie(queueName, partition, group string, times int) {
 
 func TestEventThatEndsEveryProcessBecomesADeadLetter(t *testing.T) {
 	t.Parallel()
-	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
-		t.Run(string(ordering), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(k *kit) {
-				r := testRoute("r", "q")
-				if ordering == bridge.OrderingPartition {
-					r = orderedRoute("r", "q")
+	eachOrdering(t, func(t *testing.T, ordering bridge.Ordering) {
+		inBubble(t, nil, func(k *kit) {
+			r := routeOf(ordering)
+			k.push("q", "p", `{"kills":1}`, `{"behind":1}`)
+			k.push("q", "suspect", `{"suspect":1}`, `{"behind":2}`)
+			k.push("q", "fine", `{"fine":1}`)
+			k.takeAndDie("q", "p", "r", 21)
+			k.takeAndDie("q", "suspect", "r", 15)
+			p := k.start(nil, r)
+			k.wait(5 * time.Minute)
+			if n := len(k.fn.of(`{"kills":1}`)); n != 0 {
+				t.Errorf("%d calls of the event that ends processes", n)
+			}
+			g := k.graves("r")
+			if len(g) != 1 || g[0].reason.Class != bridge.FailureCrashLoop || g[0].reason.Attempts != 0 {
+				t.Errorf("dead letters = %+v", g)
+			}
+			for _, body := range []string{`{"behind":1}`, `{"behind":2}`, `{"suspect":1}`, `{"fine":1}`} {
+				if n := len(k.fn.of(body)); n != 1 {
+					t.Errorf("%s: %d calls, want 1", body, n)
 				}
-				k.push("q", "p", `{"kills":1}`, `{"behind":1}`)
-				k.push("q", "suspect", `{"suspect":1}`, `{"behind":2}`)
-				k.push("q", "fine", `{"fine":1}`)
-				k.takeAndDie("q", "p", "r", 21)
-				k.takeAndDie("q", "suspect", "r", 15)
-				p := k.start(nil, r)
-				k.wait(5 * time.Minute)
-				if n := len(k.fn.of(`{"kills":1}`)); n != 0 {
-					t.Errorf("%d calls of the event that ends processes", n)
-				}
-				g := k.graves("r")
-				if len(g) != 1 || g[0].reason.Class != bridge.FailureCrashLoop || g[0].reason.Attempts != 0 {
-					t.Errorf("dead letters = %+v", g)
-				}
-				for _, body := range []string{`{"behind":1}`, `{"behind":2}`, `{"suspect":1}`, `{"fine":1}`} {
-					if n := len(k.fn.of(body)); n != 1 {
-						t.Errorf("%s: %d calls, want 1", body, n)
-					}
-				}
-				k.settledAll(r)
-				p.stop()
-			})
+			}
+			k.settledAll(r)
+			p.stop()
 		})
-	}
+	})
 }
 
 // A process that lives on proves that the event does not end it: it may have

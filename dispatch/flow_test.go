@@ -52,47 +52,41 @@ func (f *function) between(from, to time.Time) (n int) {
 // user-problems: "open breaker drove rows to terminal DEAD".
 func TestOpenBreakerKillsNothingAndCostsNoAttempts(t *testing.T) {
 	t.Parallel()
-	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
-		t.Run(string(ordering), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(k *kit) {
-				r := testRoute("r", "q")
-				if ordering == bridge.OrderingPartition {
-					r = orderedRoute("r", "q")
-					r.Retry.MaxAge = 24 * time.Hour
+	eachOrdering(t, func(t *testing.T, ordering bridge.Ordering) {
+		inBubble(t, nil, func(k *kit) {
+			r := routeOf(ordering)
+			r.Retry.MaxAge = 24 * time.Hour
+			k.fn.answers(refused)
+			p := k.start(withBreaker, r)
+			k.pushMany("q", 200)
+			k.wait(2 * time.Hour)
+			if n := len(k.graves("r")); n > 0 {
+				t.Fatalf("%d dead letters of an outage shorter than max_age", n)
+			}
+			down := len(k.fn.all())
+			if most := 20 + 2*60/5*2 + 10; down > most {
+				t.Errorf("%d calls in 2 hours of outage, want at most %d: one probe per opening", down, most)
+			}
+			if s := p.Status()[0]; s.State != dispatch.StateBroken {
+				t.Errorf("status = %+v", s)
+			}
+			if p.metric(t, "target_breaker_state", "target=fn") == 0 || p.metric(t, "target_breaker_opened_total", "target=fn") < 10 {
+				t.Error("the metrics do not show the open breaker")
+			}
+			k.fn.answers(func(context.Context, call) bridge.Response { return bridge.Response{Status: 200} })
+			k.wait(15 * time.Minute)
+			for _, c := range k.fn.all() {
+				if c.Attempt != 1 {
+					t.Fatalf("%s: attempt %d, no call counted", c.body, c.Attempt)
 				}
-				k.fn.answers(refused)
-				p := k.start(withBreaker, r)
-				k.pushMany("q", 200)
-				k.wait(2 * time.Hour)
-				if n := len(k.graves("r")); n > 0 {
-					t.Fatalf("%d dead letters of an outage shorter than max_age", n)
-				}
-				down := len(k.fn.all())
-				if most := 20 + 2*60/5*2 + 10; down > most {
-					t.Errorf("%d calls in 2 hours of outage, want at most %d: one probe per opening", down, most)
-				}
-				if s := p.Status()[0]; s.State != dispatch.StateBroken {
-					t.Errorf("status = %+v", s)
-				}
-				if p.metric(t, "target_breaker_state", "target=fn") == 0 || p.metric(t, "target_breaker_opened_total", "target=fn") < 10 {
-					t.Error("the metrics do not show the open breaker")
-				}
-				k.fn.answers(func(context.Context, call) bridge.Response { return bridge.Response{Status: 200} })
-				k.wait(15 * time.Minute)
-				for _, c := range k.fn.all() {
-					if c.Attempt != 1 {
-						t.Fatalf("%s: attempt %d, no call counted", c.body, c.Attempt)
-					}
-				}
-				if n := len(k.fn.all()) - down; n != 200 {
-					t.Errorf("%d calls after the outage, want each event once", n)
-				}
-				k.settledAll(r)
-				p.stop()
-			})
+			}
+			if n := len(k.fn.all()) - down; n != 200 {
+				t.Errorf("%d calls after the outage, want each event once", n)
+			}
+			k.settledAll(r)
+			p.stop()
 		})
-	}
+	})
 }
 
 // A failure of Lambda itself counts the attempt, and toward the breaker; what
@@ -141,39 +135,33 @@ func TestFailureOfTheTargetItselfOpensItsBreaker(t *testing.T) {
 
 func TestMaxAgeEndsEventsOfABrokenTarget(t *testing.T) {
 	t.Parallel()
-	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
-		t.Run(string(ordering), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(k *kit) {
-				r := testRoute("r", "q")
-				if ordering == bridge.OrderingPartition {
-					r = orderedRoute("r", "q")
+	eachOrdering(t, func(t *testing.T, ordering bridge.Ordering) {
+		inBubble(t, nil, func(k *kit) {
+			r := routeOf(ordering)
+			r.Retry.MaxAge = time.Hour
+			k.fn.answers(refused)
+			p := k.start(withBreaker, r)
+			k.pushMany("q", 20)
+			k.wait(3 * time.Hour)
+			dead := map[string]bool{}
+			for _, g := range k.graves("r") {
+				dead[g.Origin.TransactionID] = true
+				if g.reason.Class != bridge.FailureExpired || g.reason.Attempts > 1 || g.reason.Error == "" {
+					t.Errorf("reason = %+v", g.reason)
 				}
-				r.Retry.MaxAge = time.Hour
-				k.fn.answers(refused)
-				p := k.start(withBreaker, r)
-				k.pushMany("q", 20)
-				k.wait(3 * time.Hour)
-				dead := map[string]bool{}
-				for _, g := range k.graves("r") {
-					dead[g.Origin.TransactionID] = true
-					if g.reason.Class != bridge.FailureExpired || g.reason.Attempts > 1 || g.reason.Error == "" {
-						t.Errorf("reason = %+v", g.reason)
-					}
+			}
+			if len(dead) < 10 {
+				t.Errorf("%d dead letters, want those that opened the breaker at least", len(dead))
+			}
+			overdue := time.Now().Add(-r.Retry.MaxAge - 10*time.Minute)
+			for _, c := range k.fn.all() {
+				if c.n == 1 && c.at.Before(overdue) && !dead["t:"+c.body] {
+					t.Errorf("%s failed first at %s and is not dead", c.body, c.at)
 				}
-				if len(dead) < 10 {
-					t.Errorf("%d dead letters, want those that opened the breaker at least", len(dead))
-				}
-				overdue := time.Now().Add(-r.Retry.MaxAge - 10*time.Minute)
-				for _, c := range k.fn.all() {
-					if c.n == 1 && c.at.Before(overdue) && !dead["t:"+c.body] {
-						t.Errorf("%s failed first at %s and is not dead", c.body, c.at)
-					}
-				}
-				p.stop()
-			})
+			}
+			p.stop()
 		})
-	}
+	})
 }
 
 // user-problems: "synchronised probes".
@@ -302,48 +290,45 @@ func TestOverloadLowersTheLimit(t *testing.T) {
 
 func TestRateLimitHoldsWithoutHoldingSlots(t *testing.T) {
 	t.Parallel()
-	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
-		t.Run(string(ordering), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(k *kit) {
-				r, other := testRoute("r", "q"), testRoute("other", "q2")
-				r.Ordering, other.Target = ordering, "fast"
-				p := k.start(func(c *dispatch.Config) {
-					c.Targets[0].Rate = bridge.TargetRate{PerSecond: 5, Burst: 10}
-				}, r, other)
-				k.pushMany("q", 200)
-				begin := time.Now()
-				k.wait(20*time.Second + 100*time.Millisecond)
-				limited := len(k.fn.all())
-				if limited < 105 || limited > 111 {
-					t.Errorf("%d calls in 20s, want 10 + 5 a second", limited)
+	eachOrdering(t, func(t *testing.T, ordering bridge.Ordering) {
+		inBubble(t, nil, func(k *kit) {
+			r, other := testRoute("r", "q"), testRoute("other", "q2")
+			r.Ordering, other.Target = ordering, "fast"
+			p := k.start(func(c *dispatch.Config) {
+				c.Targets[0].Rate = bridge.TargetRate{PerSecond: 5, Burst: 10}
+			}, r, other)
+			k.pushMany("q", 200)
+			begin := time.Now()
+			k.wait(20*time.Second + 100*time.Millisecond)
+			limited := len(k.fn.all())
+			if limited < 105 || limited > 111 {
+				t.Errorf("%d calls in 20s, want 10 + 5 a second", limited)
+			}
+			for s := range 15 { // no second has more than rate and burst
+				from := begin.Add(time.Duration(s+3) * time.Second)
+				if n := k.fn.between(from, from.Add(time.Second)); n > 6 {
+					t.Errorf("%d calls in second %d", n, s+3)
 				}
-				for s := range 15 { // no second has more than rate and burst
-					from := begin.Add(time.Duration(s+3) * time.Second)
-					if n := k.fn.between(from, from.Add(time.Second)); n > 6 {
-						t.Errorf("%d calls in second %d", n, s+3)
-					}
-				}
-				if s := p.Status()[0]; s.State != dispatch.StateLimited {
-					t.Errorf("status = %+v, want limited", s)
-				}
-				if got := p.Targets(); len(got) != 2 || got[0].Target != "fast" || got[1].State != dispatch.StateLimited || got[1].InFlight != 0 {
-					t.Errorf("targets = %+v", got)
-				}
-				if p.metric(t, "target_rate_wait_seconds_total", "target=fn") <= 0 {
-					t.Error("no wait for the rate limit is counted")
-				}
-				k.push("q2", "p", `{"x":1}`)
-				k.wait(100 * time.Millisecond)
-				if len(k.fn.of(`{"x":1}`)) != 1 {
-					t.Error("the rate limit of one target holds up another")
-				}
-				k.wait(30 * time.Second)
-				k.settledAll(r)
-				p.stop()
-			})
+			}
+			if s := p.Status()[0]; s.State != dispatch.StateLimited {
+				t.Errorf("status = %+v, want limited", s)
+			}
+			if got := p.Targets(); len(got) != 2 || got[0].Target != "fast" || got[1].State != dispatch.StateLimited || got[1].InFlight != 0 {
+				t.Errorf("targets = %+v", got)
+			}
+			if p.metric(t, "target_rate_wait_seconds_total", "target=fn") <= 0 {
+				t.Error("no wait for the rate limit is counted")
+			}
+			k.push("q2", "p", `{"x":1}`)
+			k.wait(100 * time.Millisecond)
+			if len(k.fn.of(`{"x":1}`)) != 1 {
+				t.Error("the rate limit of one target holds up another")
+			}
+			k.wait(30 * time.Second)
+			k.settledAll(r)
+			p.stop()
 		})
-	}
+	})
 }
 
 func TestRateLimitedRoutePopsOnlyWhatItMayCallSoon(t *testing.T) {

@@ -226,6 +226,22 @@ func orderedRoute(name, queue string) bridge.Route {
 	return r
 }
 
+// routeOf is the route r of queue q with an ordering.
+func routeOf(ordering bridge.Ordering) bridge.Route {
+	if ordering == bridge.OrderingPartition {
+		return orderedRoute("r", "q")
+	}
+	return testRoute("r", "q")
+}
+
+// eachOrdering runs a test for both.
+func eachOrdering(t *testing.T, test func(*testing.T, bridge.Ordering)) {
+	t.Helper()
+	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
+		t.Run(string(ordering), func(t *testing.T) { t.Parallel(); test(t, ordering) })
+	}
+}
+
 func testTarget(name string) bridge.Target {
 	return bridge.Target{Name: name, HTTP: &bridge.HTTPTarget{URL: "http://fn", Timeout: 30 * time.Second}, Concurrency: 50}
 }

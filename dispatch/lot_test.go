@@ -576,47 +576,41 @@ func TestReportOfASingleEvent(t *testing.T) {
 
 func TestFormatOfASingleEvent(t *testing.T) {
 	t.Parallel()
-	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
-		t.Run(string(ordering), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(k *kit) {
-				r := testRoute("r", "q")
-				r.Format, r.Ordering = "cloudevents-structured", ordering
-				p := k.start(nil, r)
-				k.push("q", "p", `{"n": 1}`)
-				k.wait(time.Second)
-				calls := k.fn.all()
-				if len(calls) != 1 || !strings.Contains(calls[0].body, `"data":{"n": 1}`) || !strings.HasPrefix(calls[0].ContentType, "application/cloudevents+json") {
-					t.Errorf("calls %+v", calls)
-				}
-				p.stop()
-			})
+	eachOrdering(t, func(t *testing.T, ordering bridge.Ordering) {
+		inBubble(t, nil, func(k *kit) {
+			r := testRoute("r", "q")
+			r.Format, r.Ordering = "cloudevents-structured", ordering
+			p := k.start(nil, r)
+			k.push("q", "p", `{"n": 1}`)
+			k.wait(time.Second)
+			calls := k.fn.all()
+			if len(calls) != 1 || !strings.Contains(calls[0].body, `"data":{"n": 1}`) || !strings.HasPrefix(calls[0].ContentType, "application/cloudevents+json") {
+				t.Errorf("calls %+v", calls)
+			}
+			p.stop()
 		})
-	}
+	})
 }
 
 func TestFilteredEventsAreNotInTheBatch(t *testing.T) {
 	t.Parallel()
-	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
-		t.Run(string(ordering), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(k *kit) {
-				r := batchRoute(4, 0)
-				r.Filter, r.Ordering = "event.body.n != 1", ordering
-				k.push("q", "p", `{"n":0}`, `{"n":1}`, `{"n":2}`)
-				p := k.start(nil, r)
-				k.wait(time.Second)
-				if calls := k.fn.all(); len(calls) != 1 || calls[0].body != `[{"n":0},{"n":2}]` {
-					t.Errorf("calls %+v", calls)
-				}
-				if n := p.metric(t, "filtered_total"); n != 1 {
-					t.Errorf("filtered_total %v, want 1", n)
-				}
-				k.settledAll(r)
-				p.stop()
-			})
+	eachOrdering(t, func(t *testing.T, ordering bridge.Ordering) {
+		inBubble(t, nil, func(k *kit) {
+			r := batchRoute(4, 0)
+			r.Filter, r.Ordering = "event.body.n != 1", ordering
+			k.push("q", "p", `{"n":0}`, `{"n":1}`, `{"n":2}`)
+			p := k.start(nil, r)
+			k.wait(time.Second)
+			if calls := k.fn.all(); len(calls) != 1 || calls[0].body != `[{"n":0},{"n":2}]` {
+				t.Errorf("calls %+v", calls)
+			}
+			if n := p.metric(t, "filtered_total"); n != 1 {
+				t.Errorf("filtered_total %v, want 1", n)
+			}
+			k.settledAll(r)
+			p.stop()
 		})
-	}
+	})
 }
 
 // A stop ends the search for the culprit: nobody is blamed.

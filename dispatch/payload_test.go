@@ -57,34 +57,31 @@ func TestUnreadableEventIsADeadLetter(t *testing.T) {
 // unreadable, and its partition would stop for ever.
 func TestPayloadThatIsNotJSONIsADeadLetter(t *testing.T) {
 	t.Parallel()
-	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
-		t.Run(string(ordering), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(k *kit) {
-				r := testRoute("r", "q")
-				r.Ordering = ordering
-				k.push("q", "p", `{"before":1}`)
-				k.foreignTimer("q", "p", "poison", "not JSON \x00 at all")
-				k.wait(time.Second)
-				k.push("q", "p", `{"behind":1}`)
-				k.push("q", "elsewhere", `{"else":1}`)
-				p := k.start(nil, r)
-				k.wait(10 * time.Minute)
-				for _, body := range []string{`{"before":1}`, `{"behind":1}`, `{"else":1}`} {
-					if n := len(k.fn.of(body)); n < 1 {
-						t.Errorf("%s was called %d times", body, n)
-					}
+	eachOrdering(t, func(t *testing.T, ordering bridge.Ordering) {
+		inBubble(t, nil, func(k *kit) {
+			r := testRoute("r", "q")
+			r.Ordering = ordering
+			k.push("q", "p", `{"before":1}`)
+			k.foreignTimer("q", "p", "poison", "not JSON \x00 at all")
+			k.wait(time.Second)
+			k.push("q", "p", `{"behind":1}`)
+			k.push("q", "elsewhere", `{"else":1}`)
+			p := k.start(nil, r)
+			k.wait(10 * time.Minute)
+			for _, body := range []string{`{"before":1}`, `{"behind":1}`, `{"else":1}`} {
+				if n := len(k.fn.of(body)); n < 1 {
+					t.Errorf("%s was called %d times", body, n)
 				}
-				graves := k.graves("r")
-				if len(graves) != 1 {
-					t.Fatalf("%d dead letters, want 1", len(graves))
-				}
-				if string(graves[0].Payload) != "not JSON \x00 at all" || graves[0].reason.Class != bridge.FailureUndecodable {
-					t.Errorf("dead letter = %q, %+v", graves[0].Payload, graves[0].reason)
-				}
-				k.settledAll(r)
-				p.stop()
-			})
+			}
+			graves := k.graves("r")
+			if len(graves) != 1 {
+				t.Fatalf("%d dead letters, want 1", len(graves))
+			}
+			if string(graves[0].Payload) != "not JSON \x00 at all" || graves[0].reason.Class != bridge.FailureUndecodable {
+				t.Errorf("dead letter = %q, %+v", graves[0].Payload, graves[0].reason)
+			}
+			k.settledAll(r)
+			p.stop()
 		})
-	}
+	})
 }

@@ -296,73 +296,67 @@ func TestRealPayloadThatIsNotJSON(t *testing.T) {
 
 func TestRealIDTwice(t *testing.T) {
 	t.Parallel()
-	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
-		t.Run(string(ordering), func(t *testing.T) {
-			t.Parallel()
-			k := newRealKit(t)
-			r := k.route(ordering)
-			r.Retry.Backoff = []time.Duration{time.Second}
-			err := k.client.Configure(t.Context(), queen.QueueOptions{Queue: r.Queue, Namespace: "test", Task: r.Name, Lease: time.Minute, RetryLimit: 1000})
-			if err != nil {
-				t.Fatal(err)
+	eachOrdering(t, func(t *testing.T, ordering bridge.Ordering) {
+		k := newRealKit(t)
+		r := k.route(ordering)
+		r.Retry.Backoff = []time.Duration{time.Second}
+		err := k.client.Configure(t.Context(), queen.QueueOptions{Queue: r.Queue, Namespace: "test", Task: r.Name, Lease: time.Minute, RetryLimit: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.fn.statuses(500)
+		for i, id := range []string{"x", "y", "x"} {
+			v, err := k.client.Push(t.Context(), []queen.Item{{Queue: r.Queue, Partition: "p", TransactionID: id, Payload: fmt.Appendf(nil, `{"p":0,"n":%d}`, i)}})
+			if err != nil || v[0].Status != queen.PushQueued {
+				t.Fatal(v, err)
 			}
-			k.fn.statuses(500)
-			for i, id := range []string{"x", "y", "x"} {
-				v, err := k.client.Push(t.Context(), []queen.Item{{Queue: r.Queue, Partition: "p", TransactionID: id, Payload: fmt.Appendf(nil, `{"p":0,"n":%d}`, i)}})
-				if err != nil || v[0].Status != queen.PushQueued {
-					t.Fatal(v, err)
-				}
-			}
-			k.start(k.client, r)
-			k.until("all is done", 60*time.Second, func() bool { return len(k.fn.all()) >= 6 && k.empty(r) })
-			if n := len(k.fn.all()); n != 6 {
-				t.Errorf("%d calls, want 6", n)
-			}
-		})
-	}
+		}
+		k.start(k.client, r)
+		k.until("all is done", 60*time.Second, func() bool { return len(k.fn.all()) >= 6 && k.empty(r) })
+		if n := len(k.fn.all()); n != 6 {
+			t.Errorf("%d calls, want 6", n)
+		}
+	})
 }
 
 // Two processes on a network that loses requests and answers, a function that
 // fails: nothing is lost, and order is kept.
 func TestRealFaults(t *testing.T) {
 	t.Parallel()
-	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
-		t.Run(string(ordering), func(t *testing.T) {
-			t.Parallel()
-			k := newRealKit(t)
-			r := k.route(ordering)
-			r.Retry.Backoff, r.Retry.MaxAttempts = []time.Duration{500 * time.Millisecond}, 50
-			k.fn.answers(func(ctx context.Context, c call) bridge.Response {
-				return after(ctx, time.Duration(mathrand.IntN(50))*time.Millisecond,
-					bridge.Response{Status: []int{200, 200, 200, 500, 503}[mathrand.IntN(5)]})
-			})
-			stop := k.start(k.connect(0.1), r)
-			k.start(k.connect(0.1), r)
-			const partitions, events = 8, 40
-			want := map[string]bool{}
-			for p := range partitions {
-				for n := range events {
-					body := fmt.Sprintf(`{"p":%d,"n":%d}`, p, n)
-					want[body] = true
-					k.push(r.Queue, fmt.Sprint("p", p), body)
-				}
-			}
-			stop()
-			k.start(k.connect(0.1), r)
-			k.until("all is done", 4*time.Minute, func() bool { return len(k.fn.all()) >= partitions*events && k.empty(r) })
-			last := map[string]time.Time{}
-			for _, c := range k.fn.all() {
-				delete(want, c.body)
-				last[c.body] = c.at
-			}
-			if len(want) > 0 || len(k.deadLetters(r)) > 0 {
-				t.Errorf("%d events were never called, %d are dead letters", len(want), len(k.deadLetters(r)))
-			}
-			if ordering == bridge.OrderingPartition {
-				k.firstCallsInOrder(partitions, events)
-			}
+	eachOrdering(t, func(t *testing.T, ordering bridge.Ordering) {
+		k := newRealKit(t)
+		r := k.route(ordering)
+		r.Retry.Backoff, r.Retry.MaxAttempts = []time.Duration{500 * time.Millisecond}, 50
+		k.fn.answers(func(ctx context.Context, c call) bridge.Response {
+			return after(ctx, time.Duration(mathrand.IntN(50))*time.Millisecond,
+				bridge.Response{Status: []int{200, 200, 200, 500, 503}[mathrand.IntN(5)]})
 		})
-	}
+		stop := k.start(k.connect(0.1), r)
+		k.start(k.connect(0.1), r)
+		const partitions, events = 8, 40
+		want := map[string]bool{}
+		for p := range partitions {
+			for n := range events {
+				body := fmt.Sprintf(`{"p":%d,"n":%d}`, p, n)
+				want[body] = true
+				k.push(r.Queue, fmt.Sprint("p", p), body)
+			}
+		}
+		stop()
+		k.start(k.connect(0.1), r)
+		k.until("all is done", 4*time.Minute, func() bool { return len(k.fn.all()) >= partitions*events && k.empty(r) })
+		last := map[string]time.Time{}
+		for _, c := range k.fn.all() {
+			delete(want, c.body)
+			last[c.body] = c.at
+		}
+		if len(want) > 0 || len(k.deadLetters(r)) > 0 {
+			t.Errorf("%d events were never called, %d are dead letters", len(want), len(k.deadLetters(r)))
+		}
+		if ordering == bridge.OrderingPartition {
+			k.firstCallsInOrder(partitions, events)
+		}
+	})
 }
 
 func (k *realKit) firstCallsInOrder(partitions, events int) {
@@ -392,50 +386,47 @@ update queen.log_partitions set oldest_txn_at = oldest_txn_at - interval '1 day'
 // partial ack, retry and dlq of them is refused.
 func TestRealOldEvents(t *testing.T) {
 	t.Parallel()
-	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
-		t.Run(string(ordering), func(t *testing.T) {
-			t.Parallel()
-			k := newRealKit(t)
-			r := k.route(ordering)
-			r.Retry.Backoff = []time.Duration{time.Second}
-			err := k.client.Configure(t.Context(), queen.QueueOptions{
-				Queue: r.Queue, Namespace: "test", Task: r.Name, Lease: time.Minute, RetryLimit: 1000, DedupWindow: time.Second,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			k.push(r.Queue, "p", `{"p":0,"n":0}`, `{"p":0,"n":1}`, `{"p":0,"n":2}`, `{"p":0,"n":3}`)
-			out, err := exec.CommandContext(t.Context(), "../bridge/queen/queentest/real.sh", "psql", strings.ReplaceAll(agesOf, "QUEUE", r.Queue)).CombinedOutput() //nolint:gosec // our own script
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			k.settleDown(15 * time.Second) // ids go at the retention round, every 5 s
-			k.fn.answers(func(_ context.Context, c call) bridge.Response {
-				switch {
-				case c.body == `{"p":0,"n":1}` && c.n == 1:
-					return bridge.Response{Status: 500}
-				case c.body == `{"p":0,"n":2}`:
-					return bridge.Response{Status: 400}
-				}
-				return bridge.Response{Status: 200}
-			})
-			k.start(k.client, r)
-			k.until("all is done", 3*time.Minute, func() bool { return len(k.fn.of(`{"p":0,"n":3}`)) > 0 && k.empty(r) })
-			for n, want := range []int{1, 2, 1, 1} {
-				body := fmt.Sprintf(`{"p":0,"n":%d}`, n)
-				// In order, a batch that is refused is called again singly.
-				if got := len(k.fn.of(body)); got < want || got > want+map[bridge.Ordering]int{bridge.OrderingPartition: 1}[ordering] {
-					t.Errorf("%d calls of %s, want %d", got, body, want)
-				}
-			}
-			if ordering == bridge.OrderingPartition {
-				k.firstCallsInOrder(1, 4)
-			}
-			if rows := k.deadLetters(r); len(rows) != 1 {
-				t.Errorf("%d dead letters, want 1", len(rows))
-			}
+	eachOrdering(t, func(t *testing.T, ordering bridge.Ordering) {
+		k := newRealKit(t)
+		r := k.route(ordering)
+		r.Retry.Backoff = []time.Duration{time.Second}
+		err := k.client.Configure(t.Context(), queen.QueueOptions{
+			Queue: r.Queue, Namespace: "test", Task: r.Name, Lease: time.Minute, RetryLimit: 1000, DedupWindow: time.Second,
 		})
-	}
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.push(r.Queue, "p", `{"p":0,"n":0}`, `{"p":0,"n":1}`, `{"p":0,"n":2}`, `{"p":0,"n":3}`)
+		out, err := exec.CommandContext(t.Context(), "../bridge/queen/queentest/real.sh", "psql", strings.ReplaceAll(agesOf, "QUEUE", r.Queue)).CombinedOutput() //nolint:gosec // our own script
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		k.settleDown(15 * time.Second) // ids go at the retention round, every 5 s
+		k.fn.answers(func(_ context.Context, c call) bridge.Response {
+			switch {
+			case c.body == `{"p":0,"n":1}` && c.n == 1:
+				return bridge.Response{Status: 500}
+			case c.body == `{"p":0,"n":2}`:
+				return bridge.Response{Status: 400}
+			}
+			return bridge.Response{Status: 200}
+		})
+		k.start(k.client, r)
+		k.until("all is done", 3*time.Minute, func() bool { return len(k.fn.of(`{"p":0,"n":3}`)) > 0 && k.empty(r) })
+		for n, want := range []int{1, 2, 1, 1} {
+			body := fmt.Sprintf(`{"p":0,"n":%d}`, n)
+			// In order, a batch that is refused is called again singly.
+			if got := len(k.fn.of(body)); got < want || got > want+map[bridge.Ordering]int{bridge.OrderingPartition: 1}[ordering] {
+				t.Errorf("%d calls of %s, want %d", got, body, want)
+			}
+		}
+		if ordering == bridge.OrderingPartition {
+			k.firstCallsInOrder(1, 4)
+		}
+		if rows := k.deadLetters(r); len(rows) != 1 {
+			t.Errorf("%d dead letters, want 1", len(rows))
+		}
+	})
 }
 
 // settleDown lets a real broker's own clock pass.

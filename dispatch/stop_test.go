@@ -101,34 +101,28 @@ func (s slowAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 // dispatcher stops is the next one's at once, not when that lease runs out.
 func TestStopGivesBackWhatAPopIsJustAnswered(t *testing.T) {
 	t.Parallel()
-	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
-		t.Run(string(ordering), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(k *kit) {
-				r := testRoute("r", "q")
-				if ordering == bridge.OrderingPartition {
-					r = orderedRoute("r", "q")
-				}
-				client, err := queen.New(queen.Config{URLs: []string{"http://queen"}, Transport: slowAnswers{k.broker.Transport(), 100 * time.Millisecond}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				p := k.start(func(c *dispatch.Config) { c.Queen = client }, r)
-				k.wait(time.Second)
-				k.push("q", "p", `{"n":1}`)
-				k.wait(50 * time.Millisecond)
-				p.stop()
-				if n := len(k.fn.all()); n != 0 {
-					t.Fatalf("%d calls: the answer came before the stop, the test proves nothing", n)
-				}
-				p = k.start(nil, r)
-				k.wait(time.Second)
-				if calls := k.fn.all(); len(calls) != 1 || calls[0].Attempt != 1 {
-					t.Errorf("calls a second after the next start: %+v, want the event's first", calls)
-				}
-				k.settledAll(r)
-				p.stop()
-			})
+	eachOrdering(t, func(t *testing.T, ordering bridge.Ordering) {
+		inBubble(t, nil, func(k *kit) {
+			r := routeOf(ordering)
+			client, err := queen.New(queen.Config{URLs: []string{"http://queen"}, Transport: slowAnswers{k.broker.Transport(), 100 * time.Millisecond}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := k.start(func(c *dispatch.Config) { c.Queen = client }, r)
+			k.wait(time.Second)
+			k.push("q", "p", `{"n":1}`)
+			k.wait(50 * time.Millisecond)
+			p.stop()
+			if n := len(k.fn.all()); n != 0 {
+				t.Fatalf("%d calls: the answer came before the stop, the test proves nothing", n)
+			}
+			p = k.start(nil, r)
+			k.wait(time.Second)
+			if calls := k.fn.all(); len(calls) != 1 || calls[0].Attempt != 1 {
+				t.Errorf("calls a second after the next start: %+v, want the event's first", calls)
+			}
+			k.settledAll(r)
+			p.stop()
 		})
-	}
+	})
 }

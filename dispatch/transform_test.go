@@ -10,14 +10,6 @@ import (
 	"github.com/queenbridge/queenbridge/bridge"
 )
 
-// eachOrdering runs a test for both.
-func eachOrdering(t *testing.T, test func(*testing.T, bridge.Ordering)) {
-	t.Helper()
-	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
-		t.Run(string(ordering), func(t *testing.T) { t.Parallel(); test(t, ordering) })
-	}
-}
-
 func TestFunctionGetsTheTransformedEvent(t *testing.T) {
 	t.Parallel()
 	eachOrdering(t, func(t *testing.T, ordering bridge.Ordering) {
