@@ -108,5 +108,8 @@ func (b *RouteBatch) setDefaults(Node) { b.Size = 1 }
 
 func (q *Queue) setDefaults(Node) {
 	q.Lease = time.Minute
-	q.Retention = 168 * time.Hour
+	q.Retention = defaultRetention
 }
+
+// defaultRetention is that of queues that no entry of queues is about, too.
+const defaultRetention = 168 * time.Hour

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ func (c Config) checkSources(k checklist) {
 			at.fail("spool", "needs ingress.spool.dir")
 		}
 		c.warnSharedDedup(at, i)
+		c.warnDefaultRetention(at, s)
 	}
 }
 
@@ -135,4 +137,16 @@ func (c Config) warnSharedDedup(k checklist, i int) {
 			k.warn("queue", "source %q has the same scheme and queue, and partition is set: an event whose id both have is stored once", other.Name)
 		}
 	}
+}
+
+// warnDefaultRetention is warnHorizon for a queue that no entry of queues is
+// about. Of the sources that feed it the one that resends longest is told of.
+func (c Config) warnDefaultRetention(k checklist, s Source) {
+	horizon, longest := c.horizon(s.Queue)
+	if horizon <= defaultRetention || longest != s.Name || s.Queue == "" ||
+		slices.ContainsFunc(c.Queues, func(q Queue) bool { return q.Name == s.Queue }) {
+		return
+	}
+	k.warn("queue", "%q keeps events for %s, but this source may resend one for %s: add %s under queues", s.Queue, FormatDuration(defaultRetention), FormatDuration(horizon),
+		fmt.Sprintf("{name: %s, retention: %s}", s.Queue, FormatDuration(horizon)))
 }

@@ -247,6 +247,8 @@ func TestValidateBetweenResources(t *testing.T) {
 			`sources[1].name: another source is called "a": names are unique`},
 		{"same scheme and queue", "sources", `[{"name": "a", "scheme": "none", "queue": "q"}, {"name": "b", "scheme": "none", "queue": "q", "partition": "literal:x"}]`,
 			`warning: sources[1].queue: source "a" has the same scheme and queue, and partition is set: an event whose id both have is stored once`},
+		{"a provider that resends longer than events are kept", "sources", `[{"name": "pay", "scheme": "aws-sns", "scheme_options": {"topics": ["arn:aws:sns:eu-west-1:1:t"]}}, {"name": "own", "scheme": "none", "queue": "pay"}]`,
+			`warning: sources[0].queue: "pay" keeps events for 168h, but this source may resend one for 552h: add {name: pay, retention: 552h} under queues`},
 		{"same scheme and queue, own lanes", "sources", `[{"name": "a", "scheme": "none", "queue": "q"}, {"name": "b", "scheme": "none", "queue": "q"}]`, ""},
 		{"routes of one group", "routes", `[{"name": "a", "queue": "q", "target": "ci"}, {"name": "b", "queue": "q", "group": "a", "target": "ci"}]`,
 			`routes[1].group: route "a" reads queue "q" as the same group "a": each would lose what the other got`},
