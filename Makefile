@@ -24,7 +24,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-provider lambda dev test race lint fuzz verify e2e examples deploy-test generate bench queen-real queen-real-clean test-api test-real ci clean
+.PHONY: help build build-provider lambda dev test race lint fuzz verify e2e examples deploy-test release-dry generate bench queen-real queen-real-clean test-api test-real ci clean
 
 help: ## show this list
 	@awk 'BEGIN{FS=":.*## "} /^[a-z0-9-]+:.*## /{printf "  \033[36mmake %-17s\033[0m %s\n",$$1,$$2}' $(MAKEFILE_LIST)
@@ -154,7 +154,7 @@ test-real: ## run the conformance, Python client and end-to-end tests against a 
 test-api: ## let Schemathesis make requests to the admin API from its OpenAPI document (needs python3)
 	QUEENBRIDGE_TEST_PYTHON=1 go test -count=1 -timeout 15m -run Python ./bridge/admin
 
-ci: lint verify test examples deploy-test test-api test-real ## what CI runs
+ci: lint verify test examples deploy-test release-dry test-api test-real ## what CI runs
 	$(MAKE) fuzz FUZZTIME=5s FUZZLONG=60s
 
 clean: ## remove what was built here

@@ -15,7 +15,7 @@ var descriptions = map[string]string{
 	"Auth.Audience":                "For type oauth2.",
 	"Auth.ClientID":                "For type oauth2.",
 	"Auth.ClientSecret":            "For type oauth2.",
-	"Auth.Command":                 "For type oidc.",
+	"Auth.Command":                 "`command` is for type oidc: a program and its arguments, which print an ID token. Only a target of the configuration file may have one: a token of the admin API is no shell on the bridge's machine.",
 	"Auth.Header":                  "For type api_key.",
 	"Auth.Password":                "For type basic.",
 	"Auth.Region":                  "For type sigv4.",

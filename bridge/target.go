@@ -101,10 +101,13 @@ type Auth struct {
 	Scopes       []string `json:"scopes"`        // oauth2
 	Audience     string   `json:"audience"`      // oauth2
 	TokenFile    string   `json:"token_file"`    // oidc
-	Command      []string `json:"command"`       // oidc
-	Service      string   `json:"service"`       // sigv4
-	Region       string   `json:"region"`        // sigv4
-	AssumeRole   string   `json:"assume_role"`   // sigv4
+	// Command is for type oidc: a program and its arguments, which print an ID
+	// token. Only a target of the configuration file may have one: a token of the
+	// admin API is no shell on the bridge's machine.
+	Command    []string `json:"command"`
+	Service    string   `json:"service"`     // sigv4
+	Region     string   `json:"region"`      // sigv4
+	AssumeRole string   `json:"assume_role"` // sigv4
 }
 
 // TargetSigning signs each attempt with Standard Webhooks. No secrets, the

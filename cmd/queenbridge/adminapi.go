@@ -51,7 +51,7 @@ func (b *bridgeProcess) adminAPI(wants func(string) bool) (*admin.Server, error)
 	}
 	config := admin.Config{
 		Rules: b.rules, Settings: b.cfg.Admin, Schemes: schemeList(), Pauses: pauses{dispatch.NewPauses(b.link.client), &b.dispatch},
-		Letters: letters, Tester: tester{&b.dispatch},
+		Letters: letters,
 		Status: func(ctx context.Context) adminapi.Status {
 			status := adminapi.Status{Version: versionText(), Started: begun.UTC()}
 			status.Problems, status.Ready = judge(ctx, b.checks(wants))
@@ -66,7 +66,7 @@ func (b *bridgeProcess) adminAPI(wants func(string) bool) (*admin.Server, error)
 		Logger: b.log, Metrics: b.reg,
 	}
 	if wants("dispatch") {
-		config.Deliveries = deliveries{&b.dispatch}
+		config.Deliveries, config.Tester = deliveries{&b.dispatch}, tester{&b.dispatch}
 	}
 	s, err := admin.New(config)
 	if errors.Is(err, admin.ErrNoToken) {

@@ -101,6 +101,9 @@ func TestRulesOfTheAPICarryWebhooksAtOnce(t *testing.T) {
 		t.Fatalf("Delete of the route = %t, %v, want it to drain", gone, err)
 	}
 	p.logged("route drains: it takes no new events", "made")
+	if _, err := p.api().Redrive(t.Context(), "made", adminapi.Order{}); !adminapi.IsCode(err, adminapi.CodeConflict) || !strings.Contains(err.Error(), "it was deleted and drains") {
+		t.Errorf("Redrive of a draining route = %v", err)
+	}
 	if status := p.webhook("made", "three"); status != http.StatusOK {
 		t.Fatalf("webhook = %d", status)
 	}

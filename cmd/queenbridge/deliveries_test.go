@@ -79,4 +79,7 @@ func TestDeliveriesAreNotServedWhereNothingIsDispatched(t *testing.T) {
 	if _, err := p.api().Deliveries(t.Context(), adminapi.DeliveryQuery{}, adminapi.ListOptions{}); !adminapi.IsCode(err, adminapi.CodeNotServed) {
 		t.Errorf("Deliveries = %v", err)
 	}
+	if _, err := p.api().TestFire(t.Context(), "any", adminapi.TestEvent{}); !adminapi.IsCode(err, adminapi.CodeNotServed) {
+		t.Errorf("TestFire = %v", err)
+	}
 }

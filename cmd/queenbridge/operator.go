@@ -152,7 +152,7 @@ var _ admin.Tester = tester{}
 func (t tester) TestFire(ctx context.Context, route string, e bridge.Event) (adminapi.TestResult, error) {
 	d := t.d.Load()
 	if d == nil {
-		return adminapi.TestResult{}, fmt.Errorf("%w: this process does not dispatch", admin.ErrConflict)
+		return adminapi.TestResult{}, errors.New("the dispatcher waits for Queen")
 	}
 	r, err := d.TestFire(ctx, route, e)
 	if err != nil {
