@@ -139,7 +139,7 @@ func TestADeletedRouteWithoutWorkIsGoneInSeconds(t *testing.T) {
 	if gone, err := p.api().Delete(t.Context(), bridge.KindRoute, "brief", ""); err != nil || gone {
 		t.Fatalf("Delete = %t, %v, want it to drain", gone, err)
 	}
-	within(t, 25*time.Second, "the route is gone", func() (bool, string) {
+	within(t, 40*time.Second, "the route is gone", func() (bool, string) {
 		_, err := p.api().Read(t.Context(), bridge.KindRoute, "brief")
 		return adminapi.IsCode(err, adminapi.CodeNotFound), fmt.Sprint(err)
 	})
@@ -419,7 +419,7 @@ func TestASourceThatCannotBeUsedIsAnswered503(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	within(t, 3*time.Second, "the source is known", func() (bool, string) {
+	eventually(t, "the source is known", func() (bool, string) {
 		status := p.webhook("broken", "one")
 		return status == http.StatusServiceUnavailable, fmt.Sprint(status)
 	})

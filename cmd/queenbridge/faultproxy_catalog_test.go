@@ -187,10 +187,16 @@ func databaseAway(c class) fault {
 			}
 			return fixed(500, poolText)(x)
 		}
-	case kv, timers, cancel:
-		f.reply = fixed(503, `{"error":"`+string(c)+`_unavailable","reason":"`+string(c)+`_pool_exhausted"}`, "Retry-After", "1")
+	case kv, counts:
+		f.reply = poolExhausted("kv")
+	case timers, cancel:
+		f.reply = poolExhausted("timers")
 	}
 	return f
+}
+
+func poolExhausted(what string) func(*exchange) reply {
+	return fixed(503, `{"error":"`+what+`_unavailable","reason":"`+what+`_pool_exhausted"}`, "Retry-After", "1")
 }
 
 // spooled says `buffered` for each item of a push; the spool is lost.

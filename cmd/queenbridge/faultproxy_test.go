@@ -31,13 +31,14 @@ const (
 	extend      class = "extend"
 	timers      class = "timers" // but for cancels
 	cancel      class = "cancel"
-	kv          class = "kv"
+	kv          class = "kv" // but for reads of attempt counts: others are polled
+	counts      class = "attempt counts"
 	other       class = "other"
 )
 
-var allClasses = []class{push, popSource, popRetry, popDead, popPinned, ackOne, ackBatch, transaction, extend, timers, kv, other, cancel}
+var allClasses = []class{push, popSource, popRetry, popDead, popPinned, ackOne, ackBatch, transaction, extend, timers, kv, other, cancel, counts}
 
-func classOf(r *http.Request) class {
+func classOf(r *http.Request, body []byte) class {
 	path, isRetry := r.URL.Path, r.URL.Query().Get("namespace") == "queenbridge-retry"
 	switch {
 	case path == "/api/v1/push":
@@ -48,6 +49,8 @@ func classOf(r *http.Request) class {
 		return ackBatch
 	case path == "/api/v1/transaction":
 		return transaction
+	case path == "/api/v1/kv" && bytes.Contains(body, []byte(`"op":"getMany"`)):
+		return counts
 	case path == "/api/v1/kv":
 		return kv
 	case strings.HasPrefix(path, "/api/v1/timers/") && r.Method == http.MethodDelete:
@@ -237,7 +240,7 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reset(w)
 		return
 	}
-	x := &exchange{class: classOf(r), uri: r.URL.RequestURI(), body: body, came: time.Now()}
+	x := &exchange{class: classOf(r, body), uri: r.URL.RequestURI(), body: body, came: time.Now()}
 	f, cut := p.admit(r, x.class)
 	x.fault = f.name
 	answer, ok := reply{}, pauseFor(r, f.delay)

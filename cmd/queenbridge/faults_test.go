@@ -226,12 +226,12 @@ func TestFaultsOfCounts(t *testing.T) {
 	w, f := newFaultyWorld(t), newTarget(t, failsAsTold)
 	p := w.ready(w.route("github", hexSecret, f.URL, "    ordering: partition\n"+quickRetry))
 	queue := w.name("main")
-	for i, fault := range append(anyCall[:len(anyCall):len(anyCall)], databaseAway(kv)) {
+	for i, fault := range append(anyCall[:len(anyCall):len(anyCall)], databaseAway(counts)) {
 		body := fmt.Sprintf(`{"n":%d,"fail":1}`, i)
-		before := len(w.proxy.seen(kv))
-		w.proxy.plan(kv, fault, fault)
+		before := len(w.proxy.seen(counts))
+		w.proxy.plan(counts, fault, fault)
 		p.accepted(w.path(), fmt.Sprint(i), body)
-		w.proxy.awaitAnswered(t, kv, before, fault)
+		w.proxy.awaitAnswered(t, counts, before, fault)
 		p.drained(queue, queue, patient)
 		f.attempts(t, body, 2)
 	}

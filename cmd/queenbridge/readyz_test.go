@@ -63,7 +63,7 @@ func TestPausedTimersAndKVLoseNothing(t *testing.T) {
 		}
 		return fault{name: "kv_disabled", unsent: true, reply: fixed(503, `{"error":"kv_disabled","reason":"kv_paused","detail":"switched off"}`, "Retry-After", "1")}
 	}
-	release := w.proxy.hold(switchedOff, transaction, kv, timers, cancel)
+	release := w.proxy.hold(switchedOff, transaction, kv, counts, timers, cancel)
 	p.accepted(w.path(), "fails", `{"fail":1}`)
 	eventually(t, "/readyz says why", func() (bool, string) {
 		status, body := get(t, p.admin+"/readyz")
