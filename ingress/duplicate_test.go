@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen/queentest"
 	"github.com/queenbridge/queenbridge/ingress"
@@ -122,5 +124,35 @@ func TestAttemptHeadersNeverDropAnything(t *testing.T) {
 		"X-Slack-Signature", "v0="+hmacHex("s", []byte("v0:"+stamp+":"+body)))
 	if rec.Code != 200 || len(q.Items()) != 1 {
 		t.Errorf("status %d, %d items; want 200, 1", rec.Code, len(q.Items()))
+	}
+}
+
+// What a provider sends again tells early that it was answered too slowly: it
+// is counted, and the record of the event says it, with the secret that
+// matched and the skew.
+func TestResendsAreCountedAndLoggedWithTheProof(t *testing.T) {
+	t.Parallel()
+	now, reg := time.Unix(1767323045, 0), prometheus.NewRegistry()
+	c := sources(bridge.Source{Name: "slack", Scheme: "slack", Secrets: []bridge.Secret{"new", "old"}})
+	c.Now, c.Metrics = func() time.Time { return now }, reg
+	w := serve(t, c)
+	stamp := fmt.Sprint(now.Unix() - 7)
+	send := func(body string, headers ...string) {
+		w.post(t, "/in/slack", body, append(headers, "X-Slack-Request-Timestamp", stamp,
+			"X-Slack-Signature", "v0="+hmacHex("old", []byte("v0:"+stamp+":"+body)))...)
+	}
+	send(`{"team_id":"T","event_id":"E1"}`)
+	send(`{"team_id":"T","event_id":"E2"}`, "X-Slack-Retry-Num", "2")
+	w.post(t, "/in/slack", "{}", "X-Slack-Retry-Num", "1") // not proven: anybody may say so
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if got := metric(t, reg, "queenbridge_ingress_resends_total", "source", "slack"); got != 1 {
+		t.Errorf("%v resends counted, want 1", got)
+	}
+	for _, want := range []string{`"secret_index":1,"skew":"7s","resend":0`, `"secret_index":1,"skew":"7s","resend":2`} {
+		if !strings.Contains(strings.ReplaceAll(w.logs.String(), "7000000000", `"7s"`), want) {
+			t.Errorf("log lacks %s:\n%s", want, w.logs)
+		}
 	}
 }

@@ -25,6 +25,9 @@ type exchange struct {
 	start   time.Time // of the monotonic clock
 	source  *source   // nil: none found
 	request signing.Request
+	proof   signing.Proof // of a request that is proven
+	proven  bool
+	resends int
 	values  signing.Values
 	headers []bridge.Header
 	bundle  *queen.Bundle
@@ -183,7 +186,8 @@ func (x *exchange) receive() reply {
 	if err != nil {
 		return x.unproven(s.notProven(err))
 	}
-	s.metrics.proven(proof, x.request.Now)
+	x.proof, x.proven, x.resends = proof, true, s.resends(x.request.Header)
+	s.metrics.proven(proof, x.resends, x.request.Now)
 	e := x.newEnvelope(bridge.Class(proof.Class))
 	if p, ok := x.fill(&e); !ok {
 		return p
@@ -262,6 +266,7 @@ func (x *exchange) reset() {
 		x.bundle = queen.NewBundle()
 	}
 	x.context, x.source, x.values = nil, nil, signing.Values{}
+	x.proof, x.proven, x.resends = signing.Proof{}, false, 0
 	x.request = signing.Request{Body: body[:0]}
 }
 
@@ -317,6 +322,9 @@ func (x *exchange) log(p *reply, name, requestID string) {
 			slog.String(keyRequest, requestID), slog.String(keyRemote, x.context.RealIP()))
 	} else {
 		attrs = append(attrs, slog.Int(keyItems, p.items), slog.Bool(keyDuplicate, p.duplicate))
+	}
+	if x.proven {
+		attrs = append(attrs, slog.Int(keySecret, x.proof.Secret), slog.Duration(keySkew, x.proof.Skew), slog.Int(keyResend, x.resends))
 	}
 	if g := x.bundle; g != nil && g.Len() == 1 {
 		attrs = append(attrs, slog.String(keyEvent, g.Item(0).TransactionID))

@@ -21,6 +21,7 @@ type metrics struct {
 	events       *prometheus.CounterVec
 	keyMissing   *prometheus.CounterVec
 	secrets      *prometheus.CounterVec
+	resends      *prometheus.CounterVec
 	skew         *prometheus.HistogramVec
 	lastVerified *prometheus.GaugeVec
 	inFlight     prometheus.GaugeFunc
@@ -45,6 +46,7 @@ func newMetrics(r prometheus.Registerer, inFlight *atomic.Int64) (*metrics, erro
 		events:       counter("events_total", "Events by what Queen said of them.", "source", "verdict"),
 		keyMissing:   counter("key_missing_total", "Events without an id of the provider; the body's hash stands in.", "source"),
 		secrets:      counter("secret_matches_total", "Requests proven, by index of the secret that matched.", "source", "secret"),
+		resends:      counter("resends_total", "Proven requests that the provider says it sends again.", "source"),
 		skew:         histogram("timestamp_skew_seconds", "Receipt minus signed timestamp, of good signatures, whether the timestamp was taken or not.", skewBuckets(), "source"),
 		lastVerified: gauge("last_verified_timestamp_seconds", "When the last request was proven.", "source"),
 		inFlight: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -70,7 +72,7 @@ func newMetrics(r prometheus.Registerer, inFlight *atomic.Int64) (*metrics, erro
 }
 
 func (m *metrics) all() []prometheus.Collector {
-	return []prometheus.Collector{m.requests, m.rejections, m.events, m.keyMissing, m.secrets, m.skew, m.lastVerified,
+	return []prometheus.Collector{m.requests, m.rejections, m.events, m.keyMissing, m.secrets, m.resends, m.skew, m.lastVerified,
 		m.inFlight, m.confirmations, m.batchItems, m.batchWait, m.pushTime, m.pushFailures, m.batchPending, m.itemsRefused}
 }
 
@@ -121,6 +123,7 @@ type sourceMetrics struct {
 	source            string
 	buffered          string // the verdict where a spool holds an event: ours, or Queen's
 	accepted          prometheus.Counter
+	resends           prometheus.Counter
 	queued, duplicate prometheus.Counter
 	// lastVerified begins with the first proven request: a source that has had
 	// none since the start is not one that went silent in 1970.
@@ -138,6 +141,7 @@ func (m *metrics) source(name string, status, secrets int) sourceMetrics {
 		duplicate:    m.events.WithLabelValues(name, verdictDuplicate),
 		lastVerified: sync.OnceValue(func() prometheus.Gauge { return m.lastVerified.WithLabelValues(name) }),
 		skew:         m.skew.WithLabelValues(name),
+		resends:      m.resends.WithLabelValues(name),
 	}
 	for i := range secrets {
 		s.secrets = append(s.secrets, m.secrets.WithLabelValues(name, strconv.Itoa(i)))
@@ -159,7 +163,10 @@ const (
 )
 
 // proven books a proof.
-func (s *sourceMetrics) proven(p signing.Proof, now time.Time) {
+func (s *sourceMetrics) proven(p signing.Proof, resends int, now time.Time) {
+	if resends > 0 {
+		s.resends.Inc()
+	}
 	s.lastVerified().Set(float64(now.UnixMilli()) / 1000)
 	s.skewed(p.Skew)
 	if p.Secret >= 0 && p.Secret < len(s.secrets) {

@@ -28,6 +28,8 @@ const (
 	keyReason    = "reason"
 	keyDetail    = "detail"
 	keySkew      = "skew"
+	keySecret    = "secret_index" // which of the source's secrets matched, never the secret
+	keyResend    = "resend"       // attempts the provider says to have made before
 	keyRequest   = "request_id"
 	keyRemote    = "remote"
 	keyError     = "error"

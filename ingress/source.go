@@ -26,6 +26,7 @@ type source struct {
 	name, scheme, queue string
 	paused              bool
 	verifier            *signing.Verifier
+	resends             func(http.Header) int
 	buffer, apart       *queen.Buffer // of the queue and, where there is one, of its quarantine
 	id                  idRule
 	eventType           expression
@@ -124,7 +125,7 @@ func (c *sourceCompiler) compile() *source {
 	s, p := c.source, c.preset
 	out := &source{
 		config: s, name: s.Name, scheme: s.Scheme, queue: c.queue(), paused: s.Paused,
-		verifier: c.verifier(), lanes: bridge.NewLanes(s.Name, orDefault(s.Lanes, defaultLanes)),
+		verifier: c.verifier(), resends: p.Resends, lanes: bridge.NewLanes(s.Name, orDefault(s.Lanes, defaultLanes)),
 		split: s.Split, rawJSON: s.Payload == bridge.PayloadJSON, spooled: s.Spool, maxBody: p.MaxBody,
 		methods: c.methods(), handshakes: len(p.Handshakes) > 0, clientCert: s.Scheme == schemeClientCert,
 		allowIPs: c.allowIPs(), limiter: newLimiter(s.Rate), maxInFlight: int64(s.MaxInFlight), inFlight: new(atomic.Int64),

@@ -45,6 +45,11 @@ type Preset struct {
 	Methods []string
 	// Handshakes names the handshakes the scheme answers.
 	Handshakes []string
+	// AttemptHeader is the header in which the provider counts its attempts to
+	// deliver, "" where it has none; FirstAttempt is its value at the first. See
+	// [Preset.Resends].
+	AttemptHeader string
+	FirstAttempt  int
 	// Permanent4xx is true where the provider may never send again what was
 	// answered with 4xx: a limit is then better answered with 503 than with 429.
 	Permanent4xx bool
@@ -97,6 +102,25 @@ var handshakeMethods = map[string]string{
 	"hub-challenge": http.MethodGet, "echo-challenge": http.MethodGet, "x-crc": http.MethodGet, "braintree-challenge": http.MethodGet,
 	"linkedin-challenge": http.MethodGet, "ebay-challenge": http.MethodGet, "okta-challenge": http.MethodGet, "adobe-sign-clientid": http.MethodGet,
 	"head": http.MethodHead, "get-probe": http.MethodGet, "cloudevents-options": http.MethodOptions,
+}
+
+// maxResends bounds what a provider may say of its attempts.
+const maxResends = 9999
+
+// Resends is how many attempts the provider says to have made before this
+// request: many of them are an early sign that it is answered too slowly. 0 for
+// a first one, and where the provider does not say. The header is not signed:
+// it decides nothing.
+func (p Preset) Resends(h http.Header) int {
+	if p.AttemptHeader == "" {
+		return 0
+	}
+	text, conflict := headerValue(h, p.AttemptHeader)
+	n, ok := digits(text)
+	if conflict || !ok {
+		return 0
+	}
+	return int(min(max(n-int64(p.FirstAttempt), 0), maxResends))
 }
 
 // OptionNames are the keys the scheme takes in scheme_options, each once. Empty

@@ -135,3 +135,25 @@ func TestDocs(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatAProviderSaysOfItsAttempts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		scheme, header, value string
+		want                  int
+	}{
+		{"slack", "X-Slack-Retry-Num", "3", 3}, {"slack", "X-Slack-Retry-Num", "", 0}, {"slack", "X-Slack-Retry-Num", "-1", 0},
+		{"bitbucket", "X-Attempt-Number", "1", 0}, {"bitbucket", "X-Attempt-Number", "2", 1}, {"bitbucket", "X-Attempt-Number", "0", 0},
+		{"jira", "X-Atlassian-Webhook-Retry", "1", 1}, {"square", "Square-Retry-Number", "11", 11}, {"twitch", "Twitch-Eventsub-Message-Retry", "0", 0},
+		{"azure-event-grid", "Aeg-Delivery-Count", "99999999999999999999", 9999}, {"github", "X-Attempt-Number", "5", 0},
+	} {
+		preset, _ := signing.Lookup(tt.scheme)
+		if got := preset.Resends(http.Header{tt.header: {tt.value}}); got != tt.want {
+			t.Errorf("%s, %s %q: Resends = %d, want %d", tt.scheme, tt.header, tt.value, got, tt.want)
+		}
+	}
+	slack, _ := signing.Lookup("slack")
+	if got := slack.Resends(http.Header{"X-Slack-Retry-Num": {"1", "2"}}); got != 0 {
+		t.Errorf("two values: Resends = %d, want 0", got)
+	}
+}

@@ -21,7 +21,8 @@ var cloudRows = []row{
 		Preset: Preset{
 			Name: "azure-event-grid", Class: Authenticated, Unverified: true, TransactionID: "c(i:topic,i:id) | c(i:source,i:id)", EventType: "i:eventType | i:type",
 			Split: wholeDocument, Horizon: 24 * hour, Deadline: 30 * sec, Handshakes: []string{"eventgrid-validation", "cloudevents-options"},
-			Sample: `[{"id":"1","topic":"/subscriptions/s","subject":"x","eventType":"Test.Event","data":{}}]`,
+			AttemptHeader: "Aeg-Delivery-Count",
+			Sample:        `[{"id":"1","topic":"/subscriptions/s","subject":"x","eventType":"Test.Event","data":{}}]`,
 		},
 		scheme: scheme{kind: kindToken, query: "code"}, options: eventGridOptions,
 	},

@@ -8,7 +8,7 @@ var codeRows = []row{
 		fills:  []fill{{header: "X-GitHub-Event", text: "push"}},
 	},
 	{
-		Preset: Preset{Name: "bitbucket", TransactionID: "h:X-Request-UUID", EventType: "h:X-Event-Key", Horizon: hour, Deadline: 10 * sec},
+		Preset: Preset{Name: "bitbucket", TransactionID: "h:X-Request-UUID", EventType: "h:X-Event-Key", Horizon: hour, Deadline: 10 * sec, AttemptHeader: "X-Attempt-Number", FirstAttempt: 1},
 		scheme: bodyHMAC("X-Hub-Signature", "sha256=", encodingHex),
 		fills:  []fill{{header: "X-Event-Key", text: "repo:push"}},
 	},
@@ -38,13 +38,17 @@ var codeRows = []row{
 		fills: []fill{{header: "Linear-Event", text: "Issue"}},
 	},
 	{
-		Preset: Preset{Name: "jira", TransactionID: "h:X-Atlassian-Webhook-Identifier", EventType: "b:webhookEvent", Horizon: hour, Deadline: 30 * sec},
+		Preset: Preset{
+			Name: "jira", TransactionID: "h:X-Atlassian-Webhook-Identifier", EventType: "b:webhookEvent", Horizon: hour, Deadline: 30 * sec,
+			AttemptHeader: "X-Atlassian-Webhook-Retry",
+		},
 		scheme: bodyHMAC("X-Hub-Signature", "sha256=", encodingHex),
 	},
 	{
 		Preset: Preset{
 			Name: "atlassian-connect", Class: Authenticated, TransactionID: "h:X-Atlassian-Webhook-Identifier",
 			EventType: "b:webhookEvent | b:event", Horizon: hour, Deadline: 30 * sec, NeedsURL: true,
+			AttemptHeader: "X-Atlassian-Webhook-Retry",
 		},
 		scheme: tokenScheme(atlassianToken),
 	},

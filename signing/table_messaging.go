@@ -7,7 +7,7 @@ var messagingRows = []row{
 			Name:          "slack",
 			TransactionID: "c(b:team_id,b:event_id) | b:trigger_id | f:trigger_id",
 			EventType:     "b:event.type | b:type | f:command", Horizon: hour, Deadline: 3 * sec,
-			Handshakes: []string{"slack-challenge"},
+			Handshakes: []string{"slack-challenge"}, AttemptHeader: "X-Slack-Retry-Num",
 		},
 		scheme: bodyHMAC("X-Slack-Signature", "v0=", encodingHex).over("v0:{timestamp}:{body}").at("X-Slack-Request-Timestamp", unitSeconds, defaultTolerance),
 	},
@@ -134,7 +134,7 @@ var messagingRows = []row{
 	{
 		Preset: Preset{
 			Name: "twitch", TransactionID: "h:Twitch-Eventsub-Message-Id", EventType: "h:Twitch-Eventsub-Subscription-Type",
-			Horizon: 24 * hour, Deadline: 10 * sec, Handshakes: []string{"twitch-challenge"},
+			Horizon: 24 * hour, Deadline: 10 * sec, Handshakes: []string{"twitch-challenge"}, AttemptHeader: "Twitch-Eventsub-Message-Retry",
 		},
 		scheme: bodyHMAC("Twitch-Eventsub-Message-Signature", "sha256=", encodingHex).
 			over("{header:Twitch-Eventsub-Message-Id}{timestamp}{body}").at("Twitch-Eventsub-Message-Timestamp", unitRFC3339, 600*sec),

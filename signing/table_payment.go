@@ -30,7 +30,10 @@ var paymentRows = []row{
 		fills:  []fill{{header: "X-WC-Webhook-Topic", text: "order.created"}},
 	},
 	{
-		Preset: Preset{Name: "square", TransactionID: "b:event_id", EventType: "b:type", Horizon: 72 * hour, Deadline: 10 * sec, NeedsURL: true},
+		Preset: Preset{
+			Name: "square", TransactionID: "b:event_id", EventType: "b:type", Horizon: 72 * hour, Deadline: 10 * sec, NeedsURL: true,
+			AttemptHeader: "Square-Retry-Number",
+		},
 		scheme: bodyHMAC("x-square-hmacsha256-signature", "", encodingBase64).over("{url}{body}"),
 	},
 	{
