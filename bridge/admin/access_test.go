@@ -144,6 +144,7 @@ func TestRequestsAreRead(t *testing.T) {
 		{"another name", "PUT", "/v1/targets/ci", `{"name":"other","http":{"url":"http://a.example.com"}}`, 422, `must be \"ci\"`},
 		{"name that none can have", "PUT", "/v1/targets/UPPER", targetDoc, 422, "must be"},
 		{"unknown parameter", "GET", "/v1/targets?sort=name", "", 400, "no query parameter"},
+		{"parameter as one says it", "PUT", "/v1/targets/ci?validate-only=true", targetDoc, 400, "did you mean"},
 		{"parameter twice", "GET", "/v1/targets?page_size=1&page_size=2", "", 400, "more than once"},
 		{"page size", "GET", "/v1/targets?page_size=0", "", 400, "page_size must be 1 to 1000"},
 		{"page token", "GET", "/v1/targets?page_token=*", "", 400, "page_token"},

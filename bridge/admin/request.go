@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	jsonv2 "encoding/json/v2"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -60,12 +61,24 @@ func (q *request) read() error {
 	for name, values := range q.query {
 		switch {
 		case !slices.ContainsFunc(q.endpoint.query, func(p parameter) bool { return p.name == name }):
-			return problem(adminapi.CodeMalformed, "there is no query parameter %q here", clip(name))
+			return q.unknownParameter(name)
 		case len(values) > 1:
 			return problem(adminapi.CodeMalformed, "query parameter %q stands there more than once", clip(name))
 		}
 	}
 	return q.readBody()
+}
+
+func (q *request) unknownParameter(name string) error {
+	var known []string
+	for _, p := range q.endpoint.query {
+		known = append(known, p.name)
+	}
+	meant := bridge.Nearest(strings.ReplaceAll(name, "-", "_"), known)
+	if meant != "" {
+		meant = fmt.Sprintf(" (did you mean %q?)", meant)
+	}
+	return problem(adminapi.CodeMalformed, "there is no query parameter %q here%s", clip(name), meant)
 }
 
 func (q *request) readBody() error {

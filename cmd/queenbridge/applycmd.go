@@ -129,16 +129,23 @@ func (p *program) apply(ctx context.Context, client *adminapi.Client, resources 
 	if _, err := preflight(ctx, client, resources, o); err != nil {
 		return err
 	}
-	did := []applied{}
+	did, beside := []applied{}, 0
 	for _, w := range resources {
 		r, err := client.Put(ctx, w.Kind, w.Name, json.RawMessage(w.doc.AppendJSON(nil)), o)
 		if err != nil {
 			return errors.Join(p.printApplied(did, asJSON), fmt.Errorf("apply %s: %w", w.Resource, err))
 		}
 		did = append(did, appliedAs(w.Resource, r))
+		if o.Stored && r.Meta.ManagedBy == adminapi.OwnerFile {
+			beside++
+			continue
+		}
 		for _, problem := range r.Meta.Problems {
 			_, _ = fmt.Fprintf(p.err, "warning: %s: %s\n", w.Resource, strings.TrimPrefix(problem.String(), "warning: "))
 		}
+	}
+	if beside > 0 {
+		_, _ = fmt.Fprintf(p.err, "hint: take %s out of the bridge's configuration file: what is stored takes over at once\n", count(beside, "resource"))
 	}
 	return p.printApplied(did, asJSON)
 }

@@ -17,9 +17,11 @@ resource "queenbridge_source" "this" {
 }
 
 resource "queenbridge_target" "this" {
-  name   = var.name
-  http   = var.http
-  lambda = var.lambda
+  name    = var.name
+  http    = var.http
+  lambda  = var.lambda
+  auth    = var.auth
+  signing = var.signing
 }
 
 resource "queenbridge_route" "this" {

@@ -46,6 +46,20 @@ variable "lambda" {
   default = null
 }
 
+variable "auth" {
+  description = "Credential of the calls, as the argument auth of queenbridge_target; null: none."
+  type        = any
+  default     = null
+  sensitive   = true
+}
+
+variable "signing" {
+  description = "How the calls are signed, as the argument signing of queenbridge_target; null: not at all."
+  type        = any
+  default     = null
+  sensitive   = true
+}
+
 variable "filter" {
   description = "CEL expression of the events that are wanted; null: all."
   type        = string
