@@ -64,6 +64,13 @@ func (s *Server) loadCertificate() error {
 	return nil
 }
 
+// CheckTLS reads the files that the TLS settings name, as Run does: so that what
+// is wrong with them is known before anything listens. Nil without TLS.
+func (s *Server) CheckTLS() error {
+	_, err := s.tlsConfig()
+	return err
+}
+
 // tlsConfig is nil where no certificate is configured.
 func (s *Server) tlsConfig() (*tls.Config, error) {
 	if err := s.loadCertificate(); err != nil || s.certificate.Load() == nil {

@@ -49,7 +49,7 @@ func openQueen(c bridge.QueenConfig, log *slog.Logger) (*queenLink, error) {
 	}
 	broker, err := devbroker.Open(devbroker.Config{Dir: dir, Token: c.Token.Reveal(), Logger: log})
 	if err != nil {
-		return nil, fmt.Errorf("open the embedded broker: %w", err)
+		return nil, unusable(fmt.Errorf("open the embedded broker: %w", err), "queen.embedded")
 	}
 	client, err := queen.New(queen.Config{
 		URLs: []string{"http://embedded"}, Token: c.Token.Reveal(), Logger: log, Transport: broker.Transport(),

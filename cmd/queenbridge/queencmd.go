@@ -49,7 +49,7 @@ func (p *program) queen(ctx context.Context, o queenOptions) error {
 	}
 	broker, err := devbroker.Open(devbroker.Config{Dir: dir, Token: strings.TrimSpace(token), Logger: log})
 	if err != nil {
-		return fmt.Errorf("open the broker's store: %w", err)
+		return unusable(fmt.Errorf("open the broker's store: %w", err), "--data")
 	}
 	defer func() { _ = broker.Close() }()
 	l, err := listen(ctx, "--addr", o.addr)

@@ -222,6 +222,14 @@ func (b *bridgeProcess) services(ctx context.Context, wants func(string) bool) (
 	return append(all, service{"dispatch", b.dispatchService}), nil
 }
 
+// listenURL is where the listener is reached on this machine.
+func listenURL(c bridge.IngressTLS, addr net.Addr) string {
+	if c.Cert != "" {
+		return "https://" + addr.String()
+	}
+	return "http://" + addr.String()
+}
+
 func (b *bridgeProcess) ingressService(ctx context.Context) (service, error) {
 	server, err := ingress.New(ingress.Config{
 		Sources: b.follower.applied.Sources, Settings: b.cfg.Ingress, Queen: b.link.client,
@@ -229,7 +237,10 @@ func (b *bridgeProcess) ingressService(ctx context.Context) (service, error) {
 		Logger:   b.log, Metrics: b.reg, StopTimeout: b.cfg.StopTimeout, ShowSecret: b.showSecret,
 	})
 	if err != nil {
-		return service{}, err
+		return service{}, unusable(err, "ingress.spool.dir")
+	}
+	if err := server.CheckTLS(); err != nil {
+		return service{}, &usageError{err: err, hint: "ingress.tls names PEM files that this user can read: the certificate with its chain, and its key"}
 	}
 	b.follower.sources = server.Update
 	l, err := listen(ctx, "ingress.addr", b.cfg.Ingress.Addr)
@@ -237,7 +248,7 @@ func (b *bridgeProcess) ingressService(ctx context.Context) (service, error) {
 		return service{}, err
 	}
 	b.addrs.ingress, b.ingress = l.Addr(), server
-	b.log.Info("ingress listening", "url", "http://"+l.Addr().String(), "sources", len(b.follower.applied.Sources))
+	b.log.Info("ingress listening", "url", listenURL(b.cfg.Ingress.TLS, l.Addr()), "sources", len(b.follower.applied.Sources))
 	return service{"ingress", func(ctx context.Context) error { return server.Run(ctx, l) }}, nil
 }
 

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/queenbridge/queenbridge/bridge/sqlitefile"
+	"github.com/queenbridge/queenbridge/ingress"
 )
 
 // service is one part that runs until its context ends.
@@ -50,6 +54,18 @@ func listen(ctx context.Context, setting, addr string) (net.Listener, error) {
 		}
 	}
 	return l, nil
+}
+
+// unusable adds to the error of a store what to do about its directory, which
+// the setting names. Another error is returned as it is.
+func unusable(err error, setting string) error {
+	if errors.Is(err, sqlitefile.ErrInUse) || errors.Is(err, ingress.ErrSpoolInUse) {
+		return &usageError{err: err, hint: fmt.Sprintf("another process runs with this directory: stop it, or choose another with %s", setting)}
+	}
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return &usageError{err: err, hint: fmt.Sprintf("%s must be a directory that this user may write, or make", setting)}
+	}
+	return err
 }
 
 // serveHTTP serves a handler until ctx ends, then lets requests finish within
