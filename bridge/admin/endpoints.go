@@ -48,6 +48,8 @@ var (
 	pageToken    = parameter{"page_token", "next_page_token of the page before.", textSchema}
 	storedToo    = parameter{"stored", "Delete what is stored under a name that the configuration file has, too.", booleanSchema}
 	storedWrite  = parameter{"stored", "Write under a name that the configuration file has, too; it comes into use when the file no longer has it.", booleanSchema}
+	drainToo     = parameter{"drain", "Where routes use the target, delete them, too: they drain, and the target goes with the last of them.", booleanSchema}
+	drainAnyway  = parameter{"drain", "A route drains in any case.", booleanSchema}
 	ifMatch      = parameter{"If-Match", "ETags that the resource may have, or *.", map[string]any{"type": "string", "pattern": etagPattern}}
 	ifNoneMatch  = parameter{"If-None-Match", "* writes only what is not there yet.", map[string]any{"type": "string", "const": "*"}}
 	ifChanged    = parameter{"If-None-Match", "ETags that the caller has: 304 where the resource has one of them.", textSchema}
@@ -93,7 +95,7 @@ func (s *Server) resourceEndpoints(kind bridge.Kind) []endpoint {
 			query: []parameter{validateOnly, storedWrite}, headers: []parameter{ifMatch}, body: kind, patch: true,
 			answers: answers, errors: append([]adminapi.Code{adminapi.CodeNotFound}, changeErrors...), serve: s.patch},
 		{method: "DELETE", path: one, role: bridge.RoleAdmin, id: "delete_" + word, summary: "Delete a " + word, text: deleteTexts[kind],
-			query: []parameter{storedToo}, headers: []parameter{ifMatch}, answers: map[int]any{202: kind, 204: nil},
+			query: deleteQueries(kind), headers: []parameter{ifMatch}, answers: map[int]any{202: kind, 204: nil},
 			errors: []adminapi.Code{adminapi.CodeNotFound, adminapi.CodeManagedByFile, adminapi.CodeInUse, adminapi.CodePrecondition}, serve: s.delete},
 	}
 	if kind != bridge.KindQueue {
@@ -108,10 +110,21 @@ func (s *Server) resourceEndpoints(kind bridge.Kind) []endpoint {
 // deleteTexts say what deleting does.
 var deleteTexts = map[bridge.Kind]string{
 	bridge.KindSource: "Its webhooks are answered 404 from then on. What it put into its queue stays.",
-	bridge.KindTarget: "Refused with 409 while a route uses it.",
+	bridge.KindTarget: "Refused with 409 while a route uses it, unless asked to drain. 202: its routes drain, and it goes with the last of them.",
 	bridge.KindRoute: "202: it drains. It takes no new events, its retries and dead letters run on, and it is gone (404) once none is left and every process knows. " +
 		"204: it was not in use and is gone.",
 	bridge.KindQueue: "Deletes the options alone: the queue and its events stay. Refused with 409 while a source or route uses it.",
+}
+
+// deleteQueries are the parameters of deleting.
+func deleteQueries(kind bridge.Kind) []parameter {
+	switch kind {
+	case bridge.KindTarget:
+		return []parameter{storedToo, drainToo}
+	case bridge.KindRoute:
+		return []parameter{storedToo, drainAnyway}
+	}
+	return []parameter{storedToo}
 }
 
 // pauseTexts say what pausing does.

@@ -153,9 +153,16 @@ func (s *Server) delete(q *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out, err := s.rules.Delete(q.Context(), rules.Delete{Resource: q.resource(), Precondition: condition, Stored: stored, By: q.who.name})
+	drain, err := q.flag("drain")
 	if err != nil {
 		return answer{}, err
+	}
+	out, err := s.rules.Delete(q.Context(), rules.Delete{Resource: q.resource(), Precondition: condition, Stored: stored, Drain: drain, By: q.who.name})
+	if err != nil {
+		return answer{}, err
+	}
+	for _, r := range out.Routes {
+		s.record(q, change{action: "deleted, drains", resource: r})
 	}
 	if out.Gone {
 		s.record(q, change{action: "deleted", before: version(out.Before)})

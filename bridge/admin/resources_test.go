@@ -267,6 +267,28 @@ func TestDeleting(t *testing.T) {
 	}
 }
 
+func TestATargetInUseIsDeletedWhenAskedToDrain(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, nil)
+	a.put(bridge.KindTarget, "ci", targetDoc)
+	a.put(bridge.KindRoute, "pushes", routeDoc)
+	if status, _, body := a.call("DELETE", "/v1/targets/ci?drain=false", ""); status != http.StatusConflict {
+		t.Errorf("not asked to drain: %d %s", status, body)
+	}
+	gone, err := a.DeleteTarget(t.Context(), "ci", "")
+	if err != nil || gone {
+		t.Fatalf("DeleteTarget = %t, %v, want it draining", gone, err)
+	}
+	for kind, name := range map[bridge.Kind]string{bridge.KindTarget: "ci", bridge.KindRoute: "pushes"} {
+		if r, err := a.Read(t.Context(), kind, name); err != nil || r.Meta.State != adminapi.StateDraining {
+			t.Errorf("%s/%s: %+v, %v", kind, name, r.Meta, err)
+		}
+		if !strings.Contains(a.log.String(), `"action":"deleted, drains","resource":"`+string(kind)+"/"+name+`"`) {
+			t.Errorf("the log does not say that %s/%s was deleted", kind, name)
+		}
+	}
+}
+
 func TestNamesMayHoldAnything(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, nil)

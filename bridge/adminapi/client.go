@@ -179,7 +179,17 @@ func (c *Client) write(ctx context.Context, method, contentType, path string, bo
 // route is gone once reading it is an error with CodeNotFound. ifMatch is the
 // version it must have; "" means any.
 func (c *Client) Delete(ctx context.Context, kind bridge.Kind, name, ifMatch string) (gone bool, err error) {
-	r := request{method: http.MethodDelete, path: resourcePath(kind, name), header: http.Header{}, repeatable: true}
+	return c.delete(ctx, resourcePath(kind, name), ifMatch, nil)
+}
+
+// DeleteTarget deletes a target and every route that uses it: the routes drain
+// first, and gone is false while one does. ifMatch is as for Delete.
+func (c *Client) DeleteTarget(ctx context.Context, name, ifMatch string) (gone bool, err error) {
+	return c.delete(ctx, resourcePath(bridge.KindTarget, name), ifMatch, url.Values{"drain": {"true"}})
+}
+
+func (c *Client) delete(ctx context.Context, path, ifMatch string, query url.Values) (gone bool, err error) {
+	r := request{method: http.MethodDelete, path: path, query: query, header: http.Header{}, repeatable: true}
 	if ifMatch != "" {
 		r.header.Set("If-Match", quoted(ifMatch))
 	}

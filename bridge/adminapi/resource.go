@@ -25,7 +25,8 @@ const (
 	// StateActive is in use.
 	StateActive State = "active"
 	// StateDraining is a route that was deleted and still has retries or dead
-	// letters on their way; it is gone once they are.
+	// letters on their way, or a target that was deleted with such routes; it is
+	// gone once they are.
 	StateDraining State = "draining"
 	// StateInvalid is stored and not in use: Meta.Problems says why.
 	StateInvalid State = "invalid"

@@ -76,7 +76,8 @@ type Rules struct {
 	Counts map[string]int `json:"counts"`
 	// Invalid are stored resources that are not in use, as kind/name.
 	Invalid []string `json:"invalid"`
-	// Draining are the routes that were deleted and are not gone yet.
+	// Draining are the routes and targets that were deleted and are not gone yet,
+	// as kind/name.
 	Draining []string `json:"draining"`
 }
 

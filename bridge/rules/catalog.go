@@ -61,7 +61,7 @@ type Entry struct {
 	// Created, Updated and By are those of the stored row.
 	Created, Updated time.Time
 	By               string
-	// Draining is when the route was deleted, zero while it was not.
+	// Draining is when the route or target was deleted, zero while it was not.
 	Draining time.Time
 	// InUse is false where the resource is stored and cannot be used: Problems
 	// then has at least one that is no warning. Their paths are relative to the
@@ -130,9 +130,15 @@ func (c *Catalog) Invalid() []bridge.Resource {
 	return c.sorted(func(e Entry) bool { return !e.InUse })
 }
 
-// Draining are the routes that were deleted and are not gone yet, in order.
+// Draining are the routes and targets that were deleted and are not gone yet, in
+// order.
 func (c *Catalog) Draining() []bridge.Resource {
 	return c.sorted(func(e Entry) bool { return !e.Draining.IsZero() })
+}
+
+// DrainingRoutes are the routes of Draining.
+func (c *Catalog) DrainingRoutes() []bridge.Resource {
+	return slices.DeleteFunc(c.Draining(), func(r bridge.Resource) bool { return r.Kind != bridge.KindRoute })
 }
 
 func (c *Catalog) sorted(want func(Entry) bool) []bridge.Resource {

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -34,6 +35,7 @@ func (s *Store) try(next row, version int64) (Entry, error) {
 	if !entry.InUse {
 		problems = slices.DeleteFunc(slices.Clone(entry.Problems), func(p bridge.Problem) bool { return p.Warning })
 	}
+	problems = append(problems, leaving(c, next.resource())...)
 	if len(problems) == 0 { // else others only miss what cannot be used
 		problems = s.broken(c, next.resource())
 	}
@@ -42,6 +44,16 @@ func (s *Store) try(next row, version int64) (Entry, error) {
 	}
 	_, err := next.encode()
 	return entry, err
+}
+
+// leaving says that a route's target was deleted, and would never go.
+func leaving(c *Catalog, r bridge.Resource) []bridge.Problem {
+	route, _ := c.Entry(r)
+	to := bridge.Resource{Kind: bridge.KindTarget, Name: route.Document.Member("target").Text}
+	if target, _ := c.Entry(to); r.Kind != bridge.KindRoute || target.Draining.IsZero() {
+		return nil
+	}
+	return []bridge.Problem{{Path: "target", Text: fmt.Sprintf("target %q was deleted and goes as soon as its routes have drained: name another one", to.Name)}}
 }
 
 // broken lists the problems of other resources that are in use now and would

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -15,6 +16,9 @@ type Delete struct {
 	// Stored deletes what is stored under a name that the file has, too. The
 	// file's resource stays.
 	Stored bool
+	// Drain deletes also the routes that need a target: they drain, and the
+	// target goes with the last of them.
+	Drain bool
 	// By is the name of the token that asks.
 	By string
 }
@@ -23,14 +27,16 @@ type Delete struct {
 type Deleted struct {
 	// Before is the version that was deleted.
 	Before int64
-	// Gone is false for a route that drains; Entry is its state.
+	// Gone is false for what drains; Entry is its state.
 	Gone  bool
 	Entry Entry
+	// Routes are those that were deleted with a target.
+	Routes []bridge.Resource
 }
 
 // Delete deletes a stored resource that no other one needs. A route in use
 // drains first: its events stay in the queue, its retries and dead letters run
-// on, and once none is left and every process knows, it goes. The error is
+// on, and once none is left and every process knows, it goes; see also Drain. The error is
 // ErrNotFound, ErrManagedByFile, or of type *PreconditionError or *InUseError;
 // any other one is Queen's, and the change may have been made then.
 func (s *Store) Delete(ctx context.Context, d Delete) (Deleted, error) {
@@ -54,16 +60,22 @@ func (s *Store) delete(ctx context.Context, d Delete) (Deleted, error) {
 	}
 	one, e, err := s.deletable(d)
 	out := Deleted{Before: one.version, Entry: e}
+	used, _ := errors.AsType[*InUseError](err)
 	switch {
+	case used != nil && d.Drain && d.Resource.Kind == bridge.KindTarget && s.mayDrain(used.By):
+		for _, r := range append(used.By, d.Resource) {
+			if err = s.drain(ctx, r, d.By); err != nil {
+				break
+			}
+		}
+		out.Routes = used.By
+		out.Entry, _ = s.Catalog().Entry(d.Resource)
 	case err != nil:
 		return Deleted{}, err
 	case one.row.Draining != nil:
 		return out, nil
 	case d.Resource.Kind == bridge.KindRoute && e.InUse && !e.File:
-		now := s.now().UTC().Truncate(time.Microsecond)
-		next := one.row
-		next.Draining, next.Updated, next.By, next.Write = &now, now, d.By, newSealedID()
-		err = s.put(ctx, one.version, next)
+		err = s.drain(ctx, d.Resource, d.By)
 		out.Entry, _ = s.Catalog().Entry(d.Resource)
 	default:
 		err = s.remove(ctx, one)
@@ -74,6 +86,29 @@ func (s *Store) delete(ctx context.Context, d Delete) (Deleted, error) {
 	}
 	s.metrics.writes.WithLabelValues(string(d.Resource.Kind)).Inc()
 	return out, nil
+}
+
+// mayDrain says that resources are stored routes: they can be made to drain.
+func (s *Store) mayDrain(list []bridge.Resource) bool {
+	c := s.Catalog()
+	return !slices.ContainsFunc(list, func(r bridge.Resource) bool {
+		e, _ := c.Entry(r)
+		return r.Kind != bridge.KindRoute || e.File || e.Newer
+	})
+}
+
+// drain begins the deletion of a resource, unless it began already.
+func (s *Store) drain(ctx context.Context, r bridge.Resource, by string) error {
+	s.mu.Lock()
+	one := s.rows[bridge.RuleKey(r)]
+	s.mu.Unlock()
+	if one.row.Draining != nil {
+		return nil
+	}
+	now := s.now().UTC().Truncate(time.Microsecond)
+	next := one.row
+	next.Draining, next.Updated, next.By, next.Write = &now, now, by, newSealedID()
+	return s.put(ctx, one.version, next)
 }
 
 // deletable is the row to delete.
@@ -90,7 +125,7 @@ func (s *Store) deletable(d Delete) (stored, Entry, error) {
 		return one, e, ErrNotFound
 	case !d.holds(one.version, true):
 		return one, e, &PreconditionError{}
-	case len(users) > 0 && !e.File:
+	case len(users) > 0 && !e.File && one.row.Draining == nil:
 		return one, e, &InUseError{By: users}
 	}
 	return one, e, nil
@@ -114,7 +149,7 @@ func (s *Store) finishDrained(ctx context.Context) {
 	if s.config.Left == nil {
 		return
 	}
-	draining := s.Catalog().Draining()
+	draining := s.Catalog().DrainingRoutes()
 	known := make(map[bridge.Resource]drainState, len(draining))
 	now := time.Now()
 	for _, r := range draining {
@@ -135,6 +170,24 @@ func (s *Store) finishDrained(ctx context.Context) {
 		known[r] = state
 	}
 	s.drained = known
+	s.finishTargets(ctx)
+}
+
+// finishTargets deletes the rows of targets that drained with their routes. What
+// fails is tried again at the next look.
+func (s *Store) finishTargets(ctx context.Context) {
+	c := s.Catalog()
+	for _, r := range c.Draining() {
+		if r.Kind != bridge.KindTarget || len(c.Users(r)) > 0 {
+			continue
+		}
+		s.mu.Lock()
+		one, found := s.rows[bridge.RuleKey(r)]
+		s.mu.Unlock()
+		if found && s.remove(ctx, one) == nil {
+			s.log.Info("target deleted: its routes are gone", "target", r.Name)
+		}
+	}
 }
 
 // settled says that a draining route holds nothing of its source any more.

@@ -11,7 +11,7 @@ import (
 var (
 	ErrNotFound      = errors.New("there is no such resource")
 	ErrManagedByFile = errors.New("managed by file: change it in the configuration file")
-	ErrDraining      = errors.New("the route was deleted and is draining")
+	ErrDraining      = errors.New("it was deleted and is draining")
 	ErrBusy          = errors.New("the change was not made")
 )
 

@@ -22,7 +22,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		invalid: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "queenbridge_rules_invalid", Help: "Stored resources that are not in use: /readyz and /v1 say why."}, []string{"kind"}),
 		drain: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "queenbridge_rules_draining", Help: "Routes that were deleted and still have retries or dead letters on their way."}),
+			Name: "queenbridge_rules_draining", Help: "Routes that were deleted and still have retries or dead letters on their way, and targets that go with them."}),
 		reads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "queenbridge_rules_reads_total", Help: "Looks at the stored resources, by result (ok, error)."}, []string{"result"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -32,7 +32,7 @@ type row struct {
 	Updated time.Time         `json:"updated"`
 	// By is the name of the token that wrote it.
 	By string `json:"by"`
-	// Draining is when the route was deleted; nil while it was not.
+	// Draining is when the route or target was deleted; nil while it was not.
 	Draining *time.Time `json:"draining,omitempty"`
 	// Write is minted for each write: it proves that a row is what a write
 	// whose answer was lost has written.

@@ -258,6 +258,45 @@ func TestWhatIsNeededIsNotDeleted(t *testing.T) {
 	}
 }
 
+// TestATargetMayDrainWithItsRoutes: it serves their retries until the last of them
+// is gone, and no other route may begin to use it.
+func TestATargetMayDrainWithItsRoutes(t *testing.T) {
+	t.Parallel()
+	var busy atomic.Bool
+	busy.Store(true)
+	s := newStore(t, newBroker(t), func(c *rules.Config) {
+		c.DrainAfter, c.Poll = time.Millisecond, time.Millisecond
+		c.Left = func(context.Context, string) (string, error) {
+			if busy.Load() {
+				return "a retry is scheduled", nil
+			}
+			return "", nil
+		}
+	})
+	put(t, s, target, targetDoc)
+	put(t, s, route, routeDoc)
+	out, err := s.Delete(t.Context(), rules.Delete{Resource: target, Drain: true})
+	if err != nil || out.Gone || out.Entry.Draining.IsZero() || !slices.Equal(out.Routes, []bridge.Resource{route}) {
+		t.Fatalf("Delete = %+v, %v, want both draining", out, err)
+	}
+	if c := s.Catalog(); len(c.Config.Targets) != 1 || !slices.Equal(c.DrainingRoutes(), []bridge.Resource{route}) || len(c.Draining()) != 2 {
+		t.Errorf("draining = %v, %d targets", c.Draining(), len(c.Config.Targets))
+	}
+	if again, err := s.Delete(t.Context(), rules.Delete{Resource: target}); err != nil || again.Gone {
+		t.Errorf("second Delete = %+v, %v", again, err)
+	}
+	if err := writeErr(t, s, rules.Write{Resource: target, Document: parse(t, targetDoc)}); !errors.Is(err, rules.ErrDraining) {
+		t.Errorf("Write of a draining target = %v", err)
+	}
+	other := bridge.Resource{Kind: bridge.KindRoute, Name: "other"}
+	if err := writeErr(t, s, rules.Write{Resource: other, Document: parse(t, routeDoc)}); !is[*rules.InvalidError](err) || !strings.Contains(err.Error(), "target: target \"ci\" was deleted") {
+		t.Errorf("Write of a route to it = %v", err)
+	}
+	running(t, s)
+	busy.Store(false)
+	eventually(t, s, 10*time.Second, "neither is there", func(c *rules.Catalog) bool { return len(c.Config.Routes)+len(c.Config.Targets) == 0 })
+}
+
 // TestARouteThatHoldsNothingNeedNotWaitForLeases: what its source's group has not
 // consumed may be leased, and is waited for.
 func TestARouteThatHoldsNothingNeedNotWaitForLeases(t *testing.T) {

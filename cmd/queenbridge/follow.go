@@ -33,7 +33,7 @@ func (f *follower) follow(c *rules.Catalog) {
 	defer f.mu.Unlock()
 	before, changes := f.applied, changesOf(f.applied, c.Config)
 	f.applySources(c.Config.Sources, changes.sources)
-	f.applyRouting(routing{c.Config.Routes, c.Config.Targets, namesOf(c.Draining())}, changes)
+	f.applyRouting(routing{c.Config.Routes, c.Config.Targets, namesOf(c.DrainingRoutes())}, changes)
 	if !changes.queues.none() {
 		f.applied.Queues = c.Config.Queues
 		f.say("queues reloaded", changes.queues, time.Now())

@@ -102,7 +102,8 @@ func (p *program) show(r adminapi.Resource) error {
 }
 
 func (p *program) deleteCommand(kind bridge.Kind) *cobra.Command {
-	return p.apiCommand(&cobra.Command{
+	var drain bool
+	c := p.apiCommand(&cobra.Command{
 		Use:     "delete NAME...",
 		Short:   "Delete " + string(kind),
 		Long:    "delete deletes what the admin API made and no other resource needs. A route first lets its retries and dead letters run out.",
@@ -111,7 +112,12 @@ func (p *program) deleteCommand(kind bridge.Kind) *cobra.Command {
 	}, func(cmd *cobra.Command, client *adminapi.Client, asJSON bool, args []string) error {
 		did := []applied{}
 		for _, name := range args {
-			gone, err := client.Delete(cmd.Context(), kind, name, "")
+			gone, err := false, error(nil)
+			if drain {
+				gone, err = client.DeleteTarget(cmd.Context(), name, "")
+			} else {
+				gone, err = client.Delete(cmd.Context(), kind, name, "")
+			}
 			if err != nil {
 				return err
 			}
@@ -123,6 +129,10 @@ func (p *program) deleteCommand(kind bridge.Kind) *cobra.Command {
 		}
 		return p.printApplied(did, asJSON)
 	})
+	if kind == bridge.KindTarget {
+		c.Flags().BoolVar(&drain, "drain", false, "also the routes that use it: they drain, and the target goes with the last of them")
+	}
+	return c
 }
 
 func (p *program) pauseCommand(kind bridge.Kind) *cobra.Command {

@@ -202,7 +202,7 @@ func (b *bridgeProcess) services(ctx context.Context, wants func(string) bool) (
 	}
 	if wants("dispatch") {
 		c := b.rules.Catalog()
-		b.routing = &liveRouting{newSender: b.newSenders(ctx), now: routing{c.Config.Routes, c.Config.Targets, namesOf(c.Draining())}}
+		b.routing = &liveRouting{newSender: b.newSenders(ctx), now: routing{c.Config.Routes, c.Config.Targets, namesOf(c.DrainingRoutes())}}
 		b.follower.routing = b.routing.update
 	}
 	for _, f := range []func(*rules.Catalog){b.follower.follow, b.referred.follow} {
