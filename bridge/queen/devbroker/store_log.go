@@ -156,8 +156,8 @@ func (w *writing) listed() {
 	w.store.bodies.settle(w.tails)
 }
 
-// recover takes in the records behind the tails, and cuts off what a crash left
-// behind them.
+// recoverRecords takes in the records behind the tails, and cuts off what a
+// crash left behind those.
 func (s *sqliteStore) recoverRecords() error {
 	for _, c := range s.bodies.currentFiles() {
 		entries, err := s.recordsOf(c)
