@@ -131,10 +131,14 @@ func (a *actor) checkCalls(t *testing.T, p *process, route string, f *target, st
 		}
 		extra += n - due
 		var want []string
-		if class != "" {
+		classes := dead[body]
+		switch {
+		case class != "":
 			want = []string{class}
+		case late.last[s.id()] && len(classes) == 1:
+			want = []string{"exhausted"}
 		}
-		if classes := dead[body]; !slices.Equal(classes, want) && !(late.last[s.id()] && slices.Equal(classes, []string{"exhausted"})) {
+		if !slices.Equal(classes, want) {
 			t.Errorf("%s: dead letters of %s: %v, want %v", route, body, classes, want)
 		}
 		delete(dead, body)
