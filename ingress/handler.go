@@ -211,7 +211,7 @@ func (s *source) notProven(err error) reply {
 	case errors.As(err, &rejection):
 		s.metrics.skewed(rejection.Skew)
 		p := refuse(http.StatusUnauthorized, string(rejection.Reason), rejection.Detail)
-		p.unproven = true
+		p.unproven, p.header = true, s.challenge
 		if s.refusal != nil {
 			p.status, p.exact = s.refusal.status, s.refusal
 		}

@@ -50,6 +50,7 @@ type source struct {
 	query               queryRedactor
 	answer              answer
 	refusal             *answer // nil: 401 with a short text
+	challenge           http.Header
 	ownAnswer           bool    // respond is set
 	// wait bounds the time from receipt to verdict, 0: only enqueue_timeout.
 	wait       time.Duration
@@ -135,6 +136,9 @@ func (c *sourceCompiler) compile() *source {
 	if p.Refusal.Status != 0 {
 		refusal := newAnswer(p.Refusal)
 		out.refusal = &refusal
+	}
+	if p.Challenge != "" {
+		out.challenge = http.Header{"Www-Authenticate": {p.Challenge}}
 	}
 	if s.MaxBody > 0 {
 		out.maxBody = int64(s.MaxBody)

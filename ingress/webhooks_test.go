@@ -235,6 +235,18 @@ func TestRefusalsAsTheProviderWantsThem(t *testing.T) {
 	}
 }
 
+// A client that is given a user and password shows them only when it is asked.
+func TestAPasswordIsAskedFor(t *testing.T) {
+	t.Parallel()
+	for scheme, want := range map[string]string{"basic": `Basic realm="webhooks", charset="UTF-8"`, "postmark": `Basic realm="webhooks", charset="UTF-8"`, "github": ""} {
+		w := serve(t, sources(bridge.Source{Name: "hook", Scheme: scheme, Secrets: []bridge.Secret{"user:pass"}}))
+		res, _ := w.post(t, "/in/hook", "{}")
+		if got := res.Header.Get("WWW-Authenticate"); res.StatusCode != http.StatusUnauthorized || got != want {
+			t.Errorf("%s: status %d, WWW-Authenticate %q, want 401 with %q", scheme, res.StatusCode, got, want)
+		}
+	}
+}
+
 // Answers that depend on the request are the same for a duplicate, and
 // respond replaces them.
 func TestAnswersThatDependOnTheRequest(t *testing.T) {

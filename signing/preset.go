@@ -33,6 +33,9 @@ type Preset struct {
 	// Refusal is what a request that is not proven must be answered. Status 0
 	// means 401 with any short body; otherwise the answer must be exactly this.
 	Refusal Answer
+	// Challenge is the WWW-Authenticate of a refusal, "" for proofs that HTTP does
+	// not know. Many clients show a password only when asked (RFC 9110, 11.6.1).
+	Challenge string
 	// MaxBody is the largest body in bytes.
 	MaxBody int64
 	// Horizon is how long the provider may resend by itself; 0 means unknown.

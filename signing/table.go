@@ -139,6 +139,9 @@ func (r *row) public() Preset {
 	if p.Class == "" {
 		p.Class = Verified
 	}
+	if r.scheme.kind == kindBasic {
+		p.Challenge = `Basic realm="webhooks", charset="UTF-8"` // RFC 7617, 2.1
+	}
 	p.Docs = docs[p.Name]
 	return p
 }
