@@ -51,7 +51,7 @@ type source struct {
 	answer              answer
 	refusal             *answer // nil: 401 with a short text
 	challenge           http.Header
-	ownAnswer           bool    // respond is set
+	ownAnswer           bool // respond is set
 	// wait bounds the time from receipt to verdict, 0: only enqueue_timeout.
 	wait       time.Duration
 	quarantine *rate.Limiter // nil: what is not proven is refused
