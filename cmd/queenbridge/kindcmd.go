@@ -112,12 +112,11 @@ func (p *program) deleteCommand(kind bridge.Kind) *cobra.Command {
 	}, func(cmd *cobra.Command, client *adminapi.Client, asJSON bool, args []string) error {
 		did := []applied{}
 		for _, name := range args {
-			gone, err := false, error(nil)
+			remove := func() (bool, error) { return client.Delete(cmd.Context(), kind, name, "") }
 			if drain {
-				gone, err = client.DeleteTarget(cmd.Context(), name, "")
-			} else {
-				gone, err = client.Delete(cmd.Context(), kind, name, "")
+				remove = func() (bool, error) { return client.DeleteTarget(cmd.Context(), name, "") }
 			}
+			gone, err := remove()
 			if err != nil {
 				return err
 			}
