@@ -76,9 +76,9 @@ func (s search) explain(err error) verdict {
 	v := verdict{Reason: string(rej.Reason), Detail: rej.Detail}
 	switch rej.Reason {
 	case signing.ReasonMissingSignature, signing.ReasonMissingTimestamp, signing.ReasonMissingPart, signing.ReasonMissingCredential:
-		v.Causes = append(s.missing(rej.Detail), s.others()...)
+		v.Causes = slices.Concat(s.contentType(), s.missing(rej.Detail), s.others())
 	case signing.ReasonMalformedSignature, signing.ReasonUnsupported, signing.ReasonTooManySignatures, signing.ReasonMalformedTimestamp:
-		v.Causes = slices.Concat(s.tags(), s.schemeOptions(), s.others())
+		v.Causes = slices.Concat(s.signatureEncoding(), s.tags(), s.schemeOptions(), s.others())
 	case signing.ReasonDuplicateHeader:
 		v.Causes = []cause{{"header", "the header arrived twice with different values: something on the way adds its own"}}
 	case signing.ReasonTimestampWindow:
@@ -122,7 +122,20 @@ func (s search) window(late string) cause {
 	if seconds < 0 {
 		seconds, direction = -seconds, "ahead of the clock"
 	}
-	return cause{"timestamp", fmt.Sprintf("the timestamp is %d seconds %s: %s", seconds, direction, text)}
+	return cause{"timestamp", fmt.Sprintf("the timestamp is %d seconds %s%s: %s", seconds, direction, otherUnit(got.Skew), text)}
+}
+
+// otherUnit tells a timestamp in another unit than the scheme's: it is off by
+// decades.
+func otherUnit(skew time.Duration) string {
+	const decades = 30 * 365 * 24 * time.Hour
+	switch {
+	case skew < -decades:
+		return ", as if it were in milliseconds and not in seconds"
+	case skew > decades:
+		return ", as if it were in seconds and not in milliseconds"
+	}
+	return ""
 }
 
 func withOption(options map[string]any, name string, value any) map[string]any {
@@ -200,10 +213,13 @@ func tagsOf(value string) []string {
 // mismatch tries what commonly differs: one thing first, then a secret and a
 // body together.
 func (s search) mismatch() []cause {
-	for _, try := range []func() []cause{s.secrets, s.bodies, s.urls, s.schemeOptions, s.others, s.together} {
+	for _, try := range []func() []cause{s.secrets, s.bodies, s.urls, s.contentType, s.signatureEncoding, s.schemeOptions, s.others, s.together} {
 		if causes := try(); len(causes) > 0 {
 			return causes
 		}
+	}
+	if len(s.request.Body) == 0 {
+		return []cause{{"body", "the body is empty: was it read before, or lost to a redirect or a mapping? --data gives the one that arrived"}}
 	}
 	text := "no usual form of the secret and no usual change of body or URL fits: most likely the provider signs with another secret"
 	if s.options.Secrets == nil {

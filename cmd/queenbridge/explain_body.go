@@ -56,6 +56,8 @@ var bodyChanges = []bodyChange{
 	{"the form was decoded and encoded again", reencodedForm},
 	{"the body is base64 of the real one: a gateway encoded it", func(b []byte) [][]byte { return decodedBody(b) }},
 	{"the body was encoded in UTF-8 twice", latin1},
+	{"the body was written in ISO 8859-1: the provider signed UTF-8", fromLatin1},
+	{"the JSON was taken out of a form: the provider signed the form (payload=…) as it was sent", wrapped},
 	{"the body was lost: the provider signed an empty one", func(b []byte) [][]byte { return changed(b, []byte{}) }},
 }
 
@@ -240,4 +242,27 @@ func latin1(b []byte) [][]byte {
 		out = append(out, byte(r))
 	}
 	return changed(b, out)
+}
+
+// fromLatin1 undoes an encoding in ISO 8859-1.
+func fromLatin1(b []byte) [][]byte {
+	if utf8.Valid(b) {
+		return nil
+	}
+	var out []byte
+	for _, c := range b {
+		out = utf8.AppendRune(out, rune(c))
+	}
+	return [][]byte{out}
+}
+
+// wrapped are the forms that hold the JSON in a field payload, as GitHub and
+// Slack send it; what they leave as it is differs.
+func wrapped(b []byte) [][]byte {
+	if compact(b) == nil {
+		return nil
+	}
+	form := "payload=" + url.QueryEscape(string(b))
+	ruby := strings.NewReplacer("%2A", "*", "~", "%7E").Replace(form)
+	return [][]byte{[]byte(form), []byte(ruby), []byte(strings.ReplaceAll(form, "+", "%20"))}
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -75,6 +78,17 @@ func TestExplainNamesWhatDiffers(t *testing.T) {
 		{name: "base64 of a gateway", scheme: "github", arrived: base64.StdEncoding.EncodeToString([]byte(jsonBody)), reason: "bad_signature", part: "body", words: "gateway"},
 		{name: "UTF-8 twice", scheme: "github", body: `{"a":"é"}`, arrived: "{\"a\":\"Ã©\"}", reason: "bad_signature", part: "body", words: "UTF-8 twice"},
 
+		{name: "ISO 8859-1", scheme: "github", body: `{"a":"é"}`, arrived: "{\"a\":\"\xe9\"}", reason: "bad_signature", part: "body", words: "ISO 8859-1"},
+		{name: "JSON out of a form", scheme: "github", body: "payload=%7B%22a%22%3A%22x+y*%22%7D", arrived: `{"a":"x y*"}`, reason: "bad_signature", part: "body", words: "signed the form"},
+		{name: "empty", scheme: "github", change: func(r *signing.Request) { r.Body = nil }, reason: "bad_signature", part: "body", words: "the body is empty"},
+		{name: "hex for base64", scheme: "shopify", change: recoded("X-Shopify-Hmac-Sha256", ""), reason: "bad_signature", part: "header", words: "is in hex"},
+		{name: "base64 for hex", scheme: "github", change: recoded("X-Hub-Signature-256", "sha256="), reason: "malformed_signature", part: "header", words: "is in base64"},
+		{name: "milliseconds", scheme: "stripe", change: func(r *signing.Request) {
+			mac := hmac.New(sha256.New, []byte(plainSecret))
+			mac.Write([]byte("1769860800000." + jsonBody))
+			r.Header.Set("Stripe-Signature", "t=1769860800000,v1="+hex.EncodeToString(mac.Sum(nil)))
+		}, reason: "timestamp_outside_window", part: "timestamp", words: "as if it were in milliseconds"},
+
 		{name: "old", scheme: "stripe", change: func(r *signing.Request) { r.Now = r.Now.Add(time.Hour) }, reason: "timestamp_outside_window", part: "timestamp", words: "3600 seconds old: signed 3600 s ago, allowed are 300 s"},
 		{name: "ahead", scheme: "slack", change: func(r *signing.Request) { r.Now = r.Now.Add(-400 * time.Second) }, reason: "timestamp_outside_window", part: "timestamp", words: "400 seconds ahead"},
 		{name: "no header", scheme: "github", change: func(r *signing.Request) { r.Header.Del("X-Hub-Signature-256") }, reason: "missing_signature", part: "header", words: "X-Hub-Signature-256 did not arrive"},
@@ -97,6 +111,33 @@ func TestExplainNamesWhatDiffers(t *testing.T) {
 				t.Errorf("explain = %+v, want %s: %s: …%s…", v, tt.reason, tt.part, tt.words)
 			}
 		})
+	}
+}
+
+// recoded writes a signature behind a prefix in hex where it is base64, and the
+// other way round.
+func recoded(header, prefix string) func(*signing.Request) {
+	return func(r *signing.Request) {
+		text := strings.TrimPrefix(r.Header.Get(header), prefix)
+		if mac, err := hex.DecodeString(text); err == nil {
+			r.Header.Set(header, prefix+base64.StdEncoding.EncodeToString(mac))
+			return
+		}
+		mac, _ := base64.StdEncoding.DecodeString(text)
+		r.Header.Set(header, prefix+hex.EncodeToString(mac))
+	}
+}
+
+// A form whose Content-Type was lost is told from a body of another kind.
+func TestExplainFindsTheLostContentType(t *testing.T) {
+	t.Parallel()
+	o := of("twilio", plainSecret)
+	o.PublicURL = "https://hooks.example.com/in/x"
+	r := signedBy(t, o, "From=%2B1&Body=hello")
+	r.Header.Del("Content-Type")
+	v := mustExplain(t, o, r)
+	if v.Proven || len(v.Causes) == 0 || v.Causes[0].Part != "header" || !strings.Contains(v.Causes[0].Text, "Content-Type must be application/x-www-form-urlencoded") {
+		t.Errorf("explain = %+v, want the Content-Type", v)
 	}
 }
 
