@@ -99,9 +99,10 @@ func (p *program) print(r configfile.Result) error {
 	return err
 }
 
-// load is the configuration of a command.
+// load is the configuration of a command that is not about it: what is only
+// warned of is told by config check and serve.
 func (p *program) load(ctx context.Context, s *settings) (bridge.Config, error) {
-	r, err := p.result(ctx, s)
+	r, err := p.read(ctx, s)
 	return r.Config, err
 }
 
@@ -113,14 +114,20 @@ func configHint(err error) string {
 	return `name the file with --config, or run "queenbridge dev" to try without one`
 }
 
-// result loads a configuration and prints its warnings.
-func (p *program) result(ctx context.Context, s *settings) (configfile.Result, error) {
+// read loads a configuration.
+func (p *program) read(ctx context.Context, s *settings) (configfile.Result, error) {
 	r, err := loadConfig(ctx, p.aws, s)
 	if err != nil {
 		return r, &usageError{err: err, hint: configHint(err)}
 	}
+	return r, nil
+}
+
+// result loads a configuration and prints its warnings.
+func (p *program) result(ctx context.Context, s *settings) (configfile.Result, error) {
+	r, err := p.read(ctx, s)
 	for _, w := range r.Warnings {
 		_, _ = fmt.Fprintln(p.err, "warning: "+strings.TrimSpace(w.String()))
 	}
-	return r, nil
+	return r, err
 }

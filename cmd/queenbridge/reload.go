@@ -160,9 +160,14 @@ func (r *reloader) report(result configfile.Result, changes changes, asked bool)
 	}
 	r.pending = waiting
 	if !changes.none() {
-		for _, w := range result.Warnings {
-			r.log.Warn("configuration", "warning", w.String())
-		}
+		warn(r.log, result)
+	}
+}
+
+// warn logs what a configuration is warned of.
+func warn(log *slog.Logger, result configfile.Result) {
+	for _, w := range result.Warnings {
+		log.Warn("configuration", "warning", w.String())
 	}
 }
 

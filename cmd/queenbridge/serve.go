@@ -97,7 +97,7 @@ func (p *program) serve(ctx context.Context, s *settings, only []string) error {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGHUP)
 	defer signal.Stop(asked)
-	config, err := p.result(ctx, s)
+	config, err := p.read(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -107,6 +107,7 @@ func (p *program) serve(ctx context.Context, s *settings, only []string) error {
 		load:  func() (configfile.Result, error) { return loadConfig(ctx, p.aws, s) },
 		asked: asked, running: cfg, log: b.log,
 	}
+	warn(b.log, config)
 	return b.run(ctx, only)
 }
 

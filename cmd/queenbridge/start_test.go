@@ -101,6 +101,33 @@ func TestBrokerWithoutTimersIsRefused(t *testing.T) {
 	}
 }
 
+// Whoever collects JSON lines gets nothing else: what the configuration is
+// warned of is a record, too, and commands that only use it say nothing of it.
+func TestServeWarnsOfItsConfigurationInTheLog(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "bridge.yaml")
+	const config = "log: {format: json}\nqueen: {embedded: memory}\ningress: {addr: \"127.0.0.1:0\"}\nadmin: {addr: \"127.0.0.1:0\"}\n" +
+		"sources:\n  - {name: github, scheme: github, secrets: [literal]}\n"
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := launch(t, nil, "serve", "--config", path)
+	p.await("the warning", func(line string) bool {
+		return strings.Contains(line, `"level":"WARN","msg":"configuration","warning":`) && strings.Contains(line, "sources[0].secrets[0]: is a literal secret")
+	})
+	p.url("admin listening")
+	p.stop()
+	for line := range strings.Lines(p.log()) {
+		if !strings.HasPrefix(line, "{") {
+			t.Errorf("this is no record: %s", line)
+		}
+	}
+	sign := launch(t, nil, "sign", "--source", "github", "--config", path)
+	if code := sign.wait(); code != 0 || strings.Contains(sign.log(), "literal secret") {
+		t.Errorf("sign ends with %d and says:\n%s", code, sign.log())
+	}
+}
+
 // TestLogsHoldNoSecrets has everything go wrong at debug level.
 func TestLogsHoldNoSecrets(t *testing.T) {
 	t.Parallel()
