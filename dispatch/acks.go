@@ -134,7 +134,7 @@ func (a *acker) refusedAgain(s *settlement, text string) {
 	s.r.log.LogAttrs(a.d.settling, slog.LevelDebug, "ack refused when sent again: the unanswered one had arrived, or the lease was lost",
 		slog.Int(keyCount, len(s.entries)), slog.String(keyError, text))
 	s.count()
-	s.end(result{verdict: refused})
+	s.end(result{verdict: refused, arrived: true})
 }
 
 func (a *acker) refusedAck(s *settlement, text string, v verdict) {

@@ -31,7 +31,7 @@ type item struct {
 	called   bool
 	retried  bool // it moved before: a retry, a redrive
 	filtered bool // the route's filter does not want it
-	arriving bool // popped, and not yet waiting for a slot
+	arriving bool // popped, and to be made ready for its call
 	out      bridge.Outcome
 	since    time.Time // when the call began, then when out was decided
 	deadline time.Time // of the call
@@ -100,6 +100,7 @@ func (r *route) take(ctx context.Context, p queen.Popped, queue string) {
 	for _, p := range parts {
 		p.start()
 	}
+	l.whenEnded(func() { r.calls.drop(l) })
 }
 
 // newPart reads the messages of one partition and decides what needs no call.
@@ -137,6 +138,7 @@ func (r *route) newPart(messages []queen.Message, queue string, l *lease) *part 
 		}
 		if it.state == waiting {
 			p.waiting++
+			it.arriving = true
 		}
 	}
 	return p
@@ -241,6 +243,11 @@ func (p *part) finish(now time.Time) {
 		p.r.m.lost.WithLabelValues(p.r.cfg.Name).Inc()
 		p.r.log.Warn("lease lost, outcomes dropped", slog.String(keyQueue, p.queue),
 			slog.String(keyPartition, p.items[0].msg.Partition), slog.Int(keyCount, len(p.items)))
+		for _, it := range p.items {
+			if it.state == decided && it.delivered() {
+				p.r.repeats(1)
+			}
+		}
 		p.close(result{})
 	case p.untouched():
 		p.r.spawn(func() { p.giveBack() })

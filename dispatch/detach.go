@@ -60,6 +60,7 @@ func (p *part) detachEnded(it *item, out bridge.Outcome) {
 	defer cancel()
 	if it.reply != nil {
 		if err := p.r.d.store(ctx, []queen.Item{*it.reply}, func() {}); err != nil {
+			p.r.repeats(1)
 			p.r.log.LogAttrs(ctx, slog.LevelWarn, "reply of a detached call not pushed, the event is called again",
 				slog.String(keyEvent, it.d.Origin.TransactionID), slog.Any(keyError, err))
 			return
@@ -67,6 +68,9 @@ func (p *part) detachEnded(it *item, out bridge.Outcome) {
 		p.r.m.replies.WithLabelValues(p.r.cfg.Name).Inc()
 	}
 	status, err := p.r.d.queen.CancelTimer(ctx, p.r.retryQueue, it.key)
+	if status != queen.TimerCancelled {
+		p.r.repeats(1)
+	}
 	if err != nil {
 		p.r.log.LogAttrs(ctx, slog.LevelWarn, "retry of a delivered event not cancelled, it may be delivered again",
 			slog.String(keyEvent, it.d.Origin.TransactionID), slog.Any(keyError, err))

@@ -39,7 +39,8 @@ type share struct {
 	rateWaited time.Duration     // of popped events, in all
 	failing    failing
 
-	claims   list.List     // of *claim with waiters
+	claims   list.List // of *claim with waiters
+	backlogs map[*claim]func()
 	lookers  list.List     // of *looker: feeds that wait for room to pop
 	looking  *list.Element // in the limiter's list, while there are lookers
 	nextLook time.Time     // when they are served without a change; zero: not
@@ -61,7 +62,7 @@ type flowChange struct {
 
 // newShare bounds a target: ceiling is the most calls at once.
 func (l *limiter) newShare(ceiling int, t bridge.Target) *share {
-	s := &share{name: t.Name, adaptive: newAdaptive(ceiling)}
+	s := &share{name: t.Name, adaptive: newAdaptive(ceiling), backlogs: map[*claim]func(){}}
 	s.reshape(ceiling, t, l.hungry)
 	return s
 }

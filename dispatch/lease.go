@@ -17,6 +17,10 @@ import (
 // what is known of it is dropped.
 var errLeaseLost = errors.New("the lease is lost")
 
+// errStale is why a call does not begin: of the lease no more than two renewals
+// are left, so its end may come before that of the call (dispatch.md §5).
+var errStale = errors.New("the lease is not renewed")
+
 // errDraining ends the renewals of a source lease while its route is deleted:
 // nothing may settle it once the route is gone.
 var errDraining = fmt.Errorf("the route is being deleted: %w", errLeaseLost)
@@ -60,6 +64,7 @@ type lease struct {
 	lost    bool
 	parts   int // not done yet
 	timer   *time.Timer
+	renewed chan struct{} // closed when it is; nil while nobody waits
 }
 
 // newLease is a lease of a pop, not kept yet; taking ends when nothing more is
@@ -82,6 +87,16 @@ func (l *lease) start(asked time.Time, parts int) {
 	defer l.mu.Unlock()
 	l.expires, l.parts = asked.Add(l.length), parts
 	l.timer = time.AfterFunc(time.Until(asked.Add(l.period())), l.tick)
+}
+
+// whenEnded lets f run once the lease is lost or what it covers is to be given
+// back: neither must wait for a window or a slot.
+func (l *lease) whenEnded(f func()) {
+	context.AfterFunc(l.ctx, func() {
+		if !errors.Is(context.Cause(l.ctx), context.Canceled) { // all its parts are done
+			l.spawn(f)
+		}
+	})
 }
 
 // keep renews, unless a renewal is under way already.
@@ -136,6 +151,33 @@ func (l *lease) lengthen(ctx context.Context, d time.Duration) error {
 	}
 	if until := asked.Add(d); until.After(l.expires) {
 		l.expires = until
+	}
+	if l.renewed != nil {
+		close(l.renewed)
+		l.renewed = nil
+	}
+	return nil
+}
+
+// fresh waits until a call may begin. The error says that none may: the cause of
+// the lease's end.
+func (l *lease) fresh() error {
+	for l.left() <= 2*l.period() {
+		l.mu.Lock()
+		if l.renewed == nil {
+			l.renewed = make(chan struct{})
+		}
+		renewed := l.renewed
+		l.mu.Unlock()
+		select {
+		case <-renewed:
+		case <-time.After(max(time.Millisecond, l.left())): // nobody knows of it any more
+			if l.left() <= 0 {
+				return errLeaseLost
+			}
+		case <-l.ctx.Done():
+			return context.Cause(l.ctx)
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -121,6 +122,23 @@ func (l *limiter) bound(c *claim, limit int) {
 	c.bound(limit)
 	l.grant(c.target)
 	l.signal(c.target)
+}
+
+// backlog notes that a route has n events that are ready and have not asked for
+// a slot yet, and returns how many may ask at once: a target that is held turns
+// all away. shed is called, and must not block, when that begins.
+func (l *limiter) backlog(c *claim, n int, shed func()) (slots int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n > 0 {
+		c.target.backlogs[c] = shed
+	} else {
+		delete(c.target.backlogs, c)
+	}
+	if n > 0 && c.target.blocked(time.Now()) != nil {
+		return math.MaxInt
+	}
+	return max(1, min(c.own.max, c.target.max, l.pool.max))
 }
 
 func (l *limiter) canRun(c *claim, now time.Time) bool {
@@ -370,6 +388,9 @@ func (l *limiter) turnAway(s *share) {
 			l.dequeue(c, place)
 			place.Value.(*waiter).ready <- errHeld
 		}
+	}
+	for _, shed := range s.backlogs {
+		shed()
 	}
 	l.signal(s)
 }

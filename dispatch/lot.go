@@ -72,9 +72,7 @@ func (r *route) gather(l *lease, parts []*part) {
 		}
 	}
 	r.lots.whatIsThere()
-	// What is given back when the feed stops, and what a lost lease covers, must
-	// not wait for a window or a slot.
-	context.AfterFunc(l.ctx, func() { r.spawn(func() { r.lots.drop(l) }) })
+	l.whenEnded(func() { r.lots.drop(l) })
 }
 
 // gather takes one item into a lot, unless it needs no call.

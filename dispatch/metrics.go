@@ -22,7 +22,9 @@ type metrics struct {
 	claims   *prometheus.CounterVec   // route
 	lost     *prometheus.CounterVec   // route
 	unknown  *prometheus.CounterVec   // route
+	repeated *prometheus.CounterVec   // route
 	popped   *prometheus.CounterVec   // route
+	oldest   *prometheus.GaugeVec     // route
 	filtered *prometheus.CounterVec   // route
 	paused   *prometheus.GaugeVec     // kind, name
 	orphans  *prometheus.GaugeVec     // kind
@@ -48,7 +50,12 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		claims:   counter("claims_total", "Payloads too large to travel with a retry, as stored.", "route"),
 		lost:     counter("leases_lost_total", "Partitions whose lease was lost before they were settled.", "route"),
 		unknown:  counter("unknown_outcomes_total", "Calls that may have run although they failed: timeouts, cut connections, cut answers.", "route"),
+		repeated: counter("duplicates_suspected_total", "Delivered events that may be called again: their lease was lost before they were settled, or their retry came first.", "route"),
 		popped:   counter("popped_total", "Messages popped.", "route"),
+		oldest: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "queenbridge", Subsystem: "dispatch", Name: "oldest_event_seconds",
+			Help: "Age of the oldest event of the last pop from the route's queue; 0: it was empty.",
+		}, []string{"route"}),
 		filtered: counter("filtered_total", "Events the route's filter did not want, as acked.", "route"),
 		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "queenbridge", Subsystem: "dispatch", Name: "paused", Help: "1 for each route and target that is paused in Queen.",
@@ -82,7 +89,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		return nil
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.replies, m.claims, m.lost, m.unknown, m.popped, m.filtered, m.paused, m.orphans, m.settles, m.resends, m.opened, m.alerts} {
+	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.replies, m.claims, m.lost, m.unknown, m.repeated, m.popped, m.oldest, m.filtered, m.paused, m.orphans, m.settles, m.resends, m.opened, m.alerts} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -99,6 +106,7 @@ type routeMetrics struct {
 	latency   prometheus.Observer
 	inFlight  prometheus.Gauge
 	popped    prometheus.Counter
+	oldest    prometheus.Gauge
 	filtered  prometheus.Counter
 }
 
@@ -109,6 +117,7 @@ func (m *metrics) of(route, target string) routeMetrics {
 		latency:   m.latency.WithLabelValues(route),
 		inFlight:  m.inFlight.WithLabelValues(target),
 		popped:    m.popped.WithLabelValues(route),
+		oldest:    m.oldest.WithLabelValues(route),
 		filtered:  m.filtered.WithLabelValues(route),
 	}
 }
@@ -117,7 +126,8 @@ func (m *metrics) of(route, target string) routeMetrics {
 func (m *metrics) forget(route string) {
 	of := prometheus.Labels{"route": route}
 	m.latency.DeletePartialMatch(of)
-	for _, v := range []*prometheus.CounterVec{m.attempts, m.retries, m.dead, m.replies, m.claims, m.lost, m.unknown, m.popped, m.filtered} {
+	m.oldest.DeletePartialMatch(of)
+	for _, v := range []*prometheus.CounterVec{m.attempts, m.retries, m.dead, m.replies, m.claims, m.lost, m.unknown, m.repeated, m.popped, m.filtered} {
 		v.DeletePartialMatch(of)
 	}
 }

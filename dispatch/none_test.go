@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/queenbridge/queenbridge/bridge"
 )
 
@@ -202,6 +204,60 @@ func TestSubscribeNewSkipsWhatWasThere(t *testing.T) {
 		k.wait(time.Second)
 		if n := len(k.fn.all()); n != 1 || len(k.fn.of(`{"new":1}`)) != 1 {
 			t.Errorf("calls = %+v", k.fn.all())
+		}
+		p.stop()
+	})
+}
+
+// A route may begin with the events since a time: that is how events are
+// replayed, in a group of its own and to nobody else.
+func TestSubscribeByTimeReplaysWhatCameSince(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		k.push("q", "p", `{"old":1}`)
+		k.push("q", "other", `{"old":2}`)
+		first := testRoute("first", "q")
+		p := k.start(nil, first)
+		k.wait(time.Hour)
+		since := time.Now().UTC()
+		k.wait(time.Minute)
+		k.push("q", "p", `{"n":1}`)
+		k.push("q", "third", `{"n":2}`)
+		k.wait(time.Hour)
+		p.stop()
+		again := testRoute("again", "q")
+		again.Target, again.Subscribe = "replay", since.Format(time.RFC3339)
+		p = k.start(nil, first, again)
+		k.wait(time.Minute)
+		seen := map[string]int{}
+		for _, c := range k.fn.all() {
+			seen[c.target+c.body]++
+		}
+		want := map[string]int{`fn{"old":1}`: 1, `fn{"old":2}`: 1, `fn{"n":1}`: 1, `fn{"n":2}`: 1, `replay{"n":1}`: 1, `replay{"n":2}`: 1}
+		if diff := cmp.Diff(want, seen); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+		k.settledAll(first)
+		k.settledAll(again)
+		p.stop()
+	})
+}
+
+// How long the route's oldest event has waited is told while it falls behind.
+func TestAgeOfTheOldestEventIsTold(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		k.push("q", "p", `{"n":1}`)
+		k.wait(90 * time.Second)
+		r := testRoute("r", "q")
+		p := k.start(nil, r)
+		k.wait(time.Second)
+		if age := p.metric(t, "oldest_event_seconds", "route=r"); age < 90 || age > 92 {
+			t.Errorf("oldest_event_seconds = %v, want 90", age)
+		}
+		k.wait(time.Minute) // the poll comes back empty
+		if age := p.metric(t, "oldest_event_seconds", "route=r"); age != 0 {
+			t.Errorf("oldest_event_seconds = %v of an empty queue", age)
 		}
 		p.stop()
 	})

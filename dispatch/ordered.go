@@ -193,6 +193,12 @@ func (o *ordered) wait(d time.Duration) bool {
 func (o *ordered) leave() {
 	if !o.lease.isLost() {
 		o.commit(nil, nil)
+		return
+	}
+	for _, it := range o.items[o.done:min(o.at+1, len(o.items))] {
+		if it.delivered() {
+			o.r.repeats(1)
+		}
 	}
 }
 
@@ -305,7 +311,7 @@ func (o *ordered) plan(dead *item, c *count, now time.Time) *settlement {
 	s.entries = make([]entry, o.at-o.done)
 	for i, it := range o.items[o.done:o.at] {
 		e := &s.entries[i]
-		e.ack, e.messageID, e.filtered = completed(it.msg, o.lease), it.msg.ID, it.filtered
+		e.ack, e.messageID, e.filtered, e.delivered = completed(it.msg, o.lease), it.msg.ID, it.filtered, it.delivered()
 		if it.reply != nil {
 			e.carryReply(it)
 		}

@@ -15,37 +15,68 @@ func (p *part) start() {
 		return
 	}
 	p.r.d.limiter.expect(p.r.claim, p.waiting)
+	p.r.spawn(p.prepare)
+}
+
+// prepare makes the items ready for their calls.
+func (p *part) prepare() {
 	for _, it := range p.items {
-		if it.state == waiting {
-			it.arriving = true
-			p.r.spawn(func() { p.call(it) })
+		switch {
+		case !it.arriving:
+		case claimed(&it.d) > 0: // to be read from Queen: nobody waits for it
+			p.r.spawn(func() { p.makeReady(it) })
+		default:
+			p.makeReady(it)
 		}
 	}
 }
 
-// call takes one item from waiting to an outcome.
-func (p *part) call(it *item) {
-	defer func() {
-		if it.arriving { // it needed no slot
-			p.r.d.limiter.expect(p.r.claim, -1)
-		}
-	}()
-	defer p.rescue(it)
-	event, ok := p.judge(it)
+// makeReady lets one item be called, unless it needs no call.
+func (p *part) makeReady(it *item) {
+	event, ok := p.judged(it)
 	if !ok {
+		p.r.d.limiter.expect(p.r.claim, -1)
 		return
 	}
+	p.r.calls.add(ready{p, it, event})
+}
+
+// judged is judge; a panic of our own ends the item.
+func (p *part) judged(it *item) (event *bridge.Event, ok bool) {
+	defer p.rescue(it)
+	return p.judge(it)
+}
+
+// call takes one item from waiting to an outcome.
+func (p *part) call(it *item, event *bridge.Event) {
+	defer p.rescue(it)
 	resp, ids, err := p.callInSlot(it, event)
-	if err != nil {
+	switch {
+	case errors.Is(err, errStale):
+		p.r.d.limiter.expect(p.r.claim, 1)
+		p.r.spawn(func() { p.callAgain(it, event) })
+		return
+	case err != nil:
 		p.giveUp(it, err)
 		return
 	}
 	out := p.r.addReply(it, event, &resp, p.r.decideOne(it, &resp, ids))
 	wasDetached := p.ended(it, out)
 	p.r.record(attempted{it: it, resp: &resp, out: out, detached: wasDetached, batch: 1})
-	if wasDetached {
-		p.detachEnded(it, out)
+	if wasDetached && out.Kind == bridge.Delivered {
+		p.r.spawn(func() { p.detachEnded(it, out) })
 	}
+}
+
+// callAgain lets an item be called once its lease is renewed.
+func (p *part) callAgain(it *item, event *bridge.Event) {
+	defer p.rescue(it)
+	if err := p.lease.fresh(); err != nil {
+		p.r.d.limiter.expect(p.r.claim, -1)
+		p.giveUp(it, err)
+		return
+	}
+	p.r.calls.add(ready{p, it, event})
 }
 
 // rescue ends an item after a panic of our own.
@@ -90,7 +121,6 @@ func (p *part) judge(it *item) (event *bridge.Event, ok bool) {
 // was made.
 func (p *part) callInSlot(it *item, event *bridge.Event) (resp bridge.Response, ids []string, err error) {
 	r := p.r
-	it.arriving = false
 	permit, err := r.d.limiter.acquire(p.lease.ctx, r.claim, 1)
 	if err != nil {
 		return resp, nil, err
@@ -103,11 +133,14 @@ func (p *part) callInSlot(it *item, event *bridge.Event) (resp bridge.Response, 
 	return r.attempt(r.d.calling, &permit, req, it.deadline), ids, nil
 }
 
-// begin says that an item's call begins now, unless the lease may have run
-// out.
+// begin says that an item's call begins now, unless too little is left of its
+// lease.
 func (p *part) begin(it *item, now time.Time) error {
-	if p.lease.left() <= 0 {
+	switch left := p.lease.left(); {
+	case left <= 0:
 		return errLeaseLost
+	case left <= 2*p.lease.period():
+		return errStale
 	}
 	p.mu.Lock()
 	it.state, it.called, it.since = running, true, now

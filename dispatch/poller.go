@@ -122,6 +122,9 @@ func (f *feed) turn(ctx context.Context, wait time.Duration) (full bool, err err
 		return false, f.unread(ctx, err)
 	}
 	f.recovered()
+	if len(popped.Messages) > 0 || wait > 0 { // else others may have leased what is there
+		f.age(popped.Messages)
+	}
 	if len(popped.Messages) == 0 {
 		return false, f.idle(ctx, popped.Asked, wait)
 	}
@@ -186,6 +189,18 @@ func (f *feed) observe(messages []queen.Message) {
 	}
 	f.average.Store((f.average.Load() + int64(bytes/len(messages))) / 2)
 	f.r.m.popped.Add(float64(len(messages)))
+}
+
+// age tells how long the oldest event has waited, for the queue the route names.
+func (f *feed) age(messages []queen.Message) {
+	if f != f.r.source.feed {
+		return
+	}
+	oldest, now := time.Duration(0), time.Now()
+	for i := range messages {
+		oldest = max(oldest, now.Sub(messages[i].CreatedAt))
+	}
+	f.r.m.oldest.Set(oldest.Seconds())
 }
 
 func partitionsOf(messages []queen.Message) int {

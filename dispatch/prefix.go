@@ -33,6 +33,12 @@ func (o *ordered) callPrefix(head *item, event *bridge.Event) bool {
 	}
 	a := o.r.judgeAnswer(items, &resp, ids)
 	if err := o.kept(); err != nil {
+		for i, it := range items {
+			it.out = a.outs[i]
+			if i > 0 && it.delivered() { // the first one is in hand
+				o.r.repeats(1)
+			}
+		}
 		return o.notCalled(err)
 	}
 	if a.whole {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
+	"github.com/queenbridge/queenbridge/bridge/queen/devbroker"
 	"github.com/queenbridge/queenbridge/dispatch"
 )
 
@@ -193,4 +194,78 @@ func TestOneRetryWaitsHoweverOftenItIsScheduled(t *testing.T) {
 		}
 		p.stop()
 	})
+}
+
+// "dead after the first failure though retries were set": Queen's own limit and
+// the route's were both at work. The route's alone decides.
+func TestRetryLimitOfTheQueueEndsNothing(t *testing.T) {
+	t.Parallel()
+	for _, r := range []bridge.Route{testRoute("r", "q"), orderedRoute("r", "q")} {
+		t.Run(string(r.Ordering), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(k *kit) {
+				if err := k.client.Configure(k.Context(), queen.QueueOptions{Queue: "q", Lease: time.Minute, RetryLimit: 1, DedupWindow: time.Hour}); err != nil {
+					k.Fatal(err)
+				}
+				r.Retry.MaxAttempts = 4
+				k.fn.answers(func(_ context.Context, c call) bridge.Response {
+					if c.body == `{"well":1}` && c.n == 3 {
+						return bridge.Response{Status: 200}
+					}
+					return bridge.Response{Status: 500}
+				})
+				p := k.start(nil, r)
+				k.push("q", "p", `{"ill":1}`, `{"well":1}`)
+				k.wait(30 * time.Minute)
+				if ill, well := len(k.fn.of(`{"ill":1}`)), len(k.fn.of(`{"well":1}`)); ill != 4 || well != 3 {
+					t.Errorf("%d and %d calls, want the 4 attempts of the route, and 3 until it went well", ill, well)
+				}
+				rows, err := k.client.DeadLetters(k.Context(), queen.DeadLetterQuery{Queue: "q"})
+				if err != nil || len(rows) > 0 {
+					t.Errorf("Queen's own dead letters of the source queue: %v, %v", rows, err)
+				}
+				if graves := k.graves("r"); len(graves) != 1 || graves[0].reason.Attempts != 4 {
+					t.Errorf("dead letters = %+v, want the one that failed 4 times", graves)
+				}
+				k.settledAll(r)
+				p.stop()
+			})
+		})
+	}
+}
+
+// "failures lost": events were acked when they were received. While a call runs
+// its event is Queen's to give to somebody else.
+func TestNothingIsAckedBeforeItsOutcome(t *testing.T) {
+	t.Parallel()
+	for _, r := range []bridge.Route{testRoute("r", "q"), orderedRoute("r", "q")} {
+		t.Run(string(r.Ordering), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(k *kit) {
+				r.DetachAfter = 0
+				acks := 0
+				k.faults.set(func(req *http.Request) devbroker.Fault {
+					if strings.HasPrefix(req.URL.Path, "/api/v1/ack") || req.URL.Path == "/api/v1/transaction" {
+						acks++
+					}
+					return devbroker.Fault{}
+				})
+				k.fn.answers(func(ctx context.Context, _ call) bridge.Response {
+					return after(ctx, 20*time.Second, bridge.Response{Status: 200})
+				})
+				p := k.start(nil, r)
+				k.push("q", "p", `{"n":1}`)
+				k.wait(19 * time.Second)
+				if n := k.depth("q", "r"); n != 1 || acks != 0 || len(k.fn.all()) != 1 {
+					t.Errorf("%d events in the queue, %d acks, %d calls while the call runs; want 1, none, 1", n, acks, len(k.fn.all()))
+				}
+				k.wait(5 * time.Second)
+				if acks == 0 {
+					t.Error("no ack after the call")
+				}
+				k.settledAll(r)
+				p.stop()
+			})
+		})
+	}
 }

@@ -23,7 +23,8 @@ type route struct {
 	filter     matcher           // nil: every event is wanted
 	transform  *filter.Transform // nil: events are called as they are
 	encoder    *format.Encoder
-	lots       lots // batch.size above 1
+	calls      calls // one event each
+	lots       lots  // batch.size above 1
 	claim      *claim
 	memo       *memo
 	large      *large
@@ -72,6 +73,7 @@ func (d *Dispatcher) newRoute(cfg bridge.Route, t *target) (*route, error) {
 		d: d, cfg: cfg, group: groupOf(cfg), retryQueue: bridge.RetryQueue(cfg.Name), target: t, policy: policy, filter: wanted, transform: transform, memo: newMemo(), large: &large{queen: d.queen},
 		log: d.log.With(slog.String(keyRoute, cfg.Name), slog.String(keyTarget, cfg.Target)),
 	}
+	r.calls = calls{r: r, shed: func() { r.spawn(r.calls.turnAway) }}
 	r.lots = lots{r: r, open: map[int]*lot{}, waiting: map[*lot]bool{}}
 	r.source.feed, r.retries.feed, r.dead.feed = r.sourceFeed(), r.retryFeed(), r.deadFeed()
 	return r, nil

@@ -36,6 +36,7 @@ const (
 // operation; nil where the commit is known but its answer is not.
 type result struct {
 	verdict verdict
+	arrived bool // refused when it was sent again: most likely it had been committed
 	kv      *queen.KVResult
 }
 
@@ -64,9 +65,10 @@ type entry struct {
 	claim     *queen.Item // the payload, stored before the settle
 	// was is the delivery that the riders continue or end; nil without one. d
 	// is what became of it: set with timer or push.
-	was, d   *bridge.Delivery
-	blamed   bool // the rider is the dead letter of what Queen refused
-	filtered bool // acked because the route's filter does not want it
+	was, d    *bridge.Delivery
+	blamed    bool // the rider is the dead letter of what Queen refused
+	filtered  bool // acked because the route's filter does not want it
+	delivered bool // the function took it
 }
 
 func (e *entry) size() (n int) {
@@ -159,7 +161,7 @@ func (p *part) plan(now time.Time, nonce string) *settlement {
 	s := &settlement{r: p.r, lease: p.lease, whole: true, entries: make([]entry, len(p.items))}
 	for i, it := range p.items {
 		e := &s.entries[i]
-		e.ack, e.messageID, e.filtered = completed(it.msg, p.lease), it.msg.ID, it.filtered
+		e.ack, e.messageID, e.filtered, e.delivered = completed(it.msg, p.lease), it.msg.ID, it.filtered, it.delivered()
 		p.r.addRider(e, it, now, nonce)
 		s.bytes += e.size()
 	}
@@ -331,9 +333,35 @@ func (s *settlement) end(res result) {
 // tell tells what became of the settlement, once: also after a panic somebody
 // waits for it.
 func (s *settlement) tell(res result) {
-	if !s.told {
-		s.told = true
-		s.done(res)
+	if s.told {
+		return
+	}
+	s.told = true
+	if res.verdict == refused && !res.arrived || res.verdict == abandoned {
+		s.r.repeats(s.delivered())
+	}
+	s.done(res)
+}
+
+// delivered is how many of its events the function took.
+func (s *settlement) delivered() (n int) {
+	for i := range s.entries {
+		if s.entries[i].delivered {
+			n++
+		}
+	}
+	return n
+}
+
+// delivered says that the function took an item.
+func (it *item) delivered() bool {
+	return it.called && it.state != ackOnly && it.out.Kind == bridge.Delivered
+}
+
+// repeats counts events that were delivered and come again, as far as is known.
+func (r *route) repeats(n int) {
+	if n > 0 {
+		r.m.repeated.WithLabelValues(r.cfg.Name).Add(float64(n))
 	}
 }
 

@@ -126,3 +126,57 @@ func TestStopGivesBackWhatAPopIsJustAnswered(t *testing.T) {
 		})
 	})
 }
+
+// Events that wait for a slot are given back at once when their target is
+// paused or their route stops, although every slot has a slow call.
+func TestWaitingEventsAreGivenBackWhileSlotsAreBusy(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*kit, *process){
+		"pause": func(k *kit, p *process) {
+			if err := p.PauseTarget(k.Context(), "fn", dispatch.PauseInfo{}); err != nil {
+				k.Fatal(err)
+			}
+		},
+		"stop": func(_ *kit, p *process) { go p.stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(k *kit) {
+				r := testRoute("r", "q")
+				r.DetachAfter = 0
+				k.fn.answers(func(ctx context.Context, c call) bridge.Response {
+					if strings.Contains(c.body, "slow") {
+						return after(ctx, 20*time.Second, bridge.Response{Status: 200})
+					}
+					return after(ctx, time.Millisecond, bridge.Response{Status: 200})
+				})
+				p := k.start(func(c *dispatch.Config) { c.Targets[0].Concurrency = 2 }, r)
+				k.pushMany("q", 40) // quick ones: more are popped ahead from now on
+				k.wait(time.Second)
+				k.push("q", "a", `{"slow":1}`)
+				k.push("q", "b", `{"slow":2}`)
+				k.wait(10 * time.Millisecond)
+				for i := range 20 {
+					k.push("q", fmt.Sprint("p", i), fmt.Sprintf(`{"later":%d}`, i))
+				}
+				k.wait(time.Second)
+				if n := p.metric(t, "target_waiting", "target=fn"); n < 10 {
+					t.Fatalf("%v events wait, want those popped ahead", n)
+				}
+				end(k, p)
+				k.wait(time.Second)
+				if n, calls := p.metric(t, "target_waiting", "target=fn"), len(k.fn.all()); n != 0 || calls != 42 {
+					t.Errorf("%v events wait, %d calls were made; want 0 and 42, the last 2 of them slow", n, calls)
+				}
+				k.wait(30 * time.Second)
+				p.stop()
+				if n := len(k.fn.all()); n != 42 {
+					t.Errorf("%d calls, want none of the events that waited", n)
+				}
+				if n := k.depth("q", "r") + k.timers("r"); n != 20 {
+					t.Errorf("%d events wait in queen, want those that were given back", n)
+				}
+			})
+		})
+	}
+}

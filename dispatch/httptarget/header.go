@@ -3,7 +3,6 @@ package httptarget
 import (
 	"fmt"
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"strconv"
 	"strings"
@@ -46,7 +45,7 @@ func (s *Sender) requestHeader(r *bridge.Request, bearer string) http.Header {
 		values = append(values, value)
 		h[name] = values[len(values)-1 : len(values) : len(values)]
 	}
-	addEventHeaders(h, r.Headers, set)
+	s.addEventHeaders(h, r.Headers, set)
 	if r.ContentType != "" && validValue(r.ContentType) {
 		set(headerType, r.ContentType)
 	}
@@ -79,10 +78,10 @@ func (s *Sender) requestHeader(r *bridge.Request, bearer string) http.Header {
 
 // addEventHeaders passes on what the provider sent, repeated lines in order.
 // Lines that HTTP cannot carry are left out: they would fail every attempt.
-func addEventHeaders(h http.Header, lines []bridge.Header, set func(name, value string)) {
+func (s *Sender) addEventHeaders(h http.Header, lines []bridge.Header, set func(name, value string)) {
 	for _, line := range lines {
-		name := textproto.CanonicalMIMEHeaderKey(line.Name)
-		if dropped[name] || !validName(name) || !validValue(line.Value) {
+		name := s.names.of(line.Name)
+		if name == "" || !validValue(line.Value) {
 			continue
 		}
 		if h[name] == nil {

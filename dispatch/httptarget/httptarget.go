@@ -41,6 +41,7 @@ type Sender struct {
 	template  http.Request // of every attempt
 	timeout   time.Duration
 	headers   http.Header // of the target, credential included: they replace the event's
+	names     names       // of the headers of events
 	secrets   []string    // of the target, not to be shown
 	userAgent string
 	signer    *signing.Signer // nil: unsigned
