@@ -42,21 +42,24 @@ func (m *managed) create(ctx context.Context, name string, doc json.RawMessage) 
 	}
 }
 
-// delete deletes a resource of a version and waits until it is gone. What only
-// draining routes use is waited for, too.
-func (m *managed) delete(ctx context.Context, name, version string) error {
+// delete deletes a resource that is as it was read, and waits until it is gone.
+// What only draining routes use is waited for, too.
+func (m *managed) delete(ctx context.Context, name string, read reading) error {
 	for {
-		gone, err := m.api.Delete(ctx, m.kind, name, version)
+		gone, err := m.api.Delete(ctx, m.kind, name, read.version)
 		switch {
 		case gone || adminapi.IsCode(err, adminapi.CodeNotFound):
 			return nil
 		case err == nil:
 			return m.awaitGone(ctx, name)
 		case adminapi.IsCode(err, adminapi.CodePrecondition):
-			if r, readErr := m.api.Read(ctx, m.kind, name); readErr != nil || r.Meta.State != adminapi.StateDraining {
+			r, readErr := m.api.Read(ctx, m.kind, name)
+			switch {
+			case readErr == nil && r.Meta.State == adminapi.StateDraining:
+				return m.awaitGone(ctx, name) // somebody else deleted it
+			case readErr != nil || !read.renew(r):
 				return err
 			}
-			return m.awaitGone(ctx, name) // somebody else deleted it
 		case adminapi.IsCode(err, adminapi.CodeInUse):
 			routes := m.drainingUsers(ctx, name)
 			if len(routes) == 0 {

@@ -135,9 +135,9 @@ func (m *managed) Update(ctx context.Context, req resource.UpdateRequest, resp *
 		resp.State.Raw = m.applied(ctx, req.Plan.Raw, r)
 		return
 	}
-	r, err := m.api.Patch(ctx, m.kind, name, encoded(patch), adminapi.WriteOptions{IfMatch: textAt(req.State.Raw, attrVersion)})
+	known, _ := credentialsOf(ctx, req.Private)
+	r, err := m.update(ctx, name, encoded(patch), m.asRead(ctx, req.State.Raw, known))
 	if adminapi.IsCode(err, adminapi.CodePrecondition) {
-		known, _ := credentialsOf(ctx, req.Private)
 		resp.Diagnostics.AddError("Changed by somebody else", m.raced(ctx, req.State.Raw, known))
 		return
 	}
@@ -159,11 +159,11 @@ func (m *managed) Delete(ctx context.Context, req resource.DeleteRequest, resp *
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	name := textAt(req.State.Raw, attrName)
-	err := m.delete(ctx, name, textAt(req.State.Raw, attrVersion))
+	known, _ := credentialsOf(ctx, req.Private)
+	err := m.delete(ctx, name, m.asRead(ctx, req.State.Raw, known))
 	switch {
 	case err == nil:
 	case adminapi.IsCode(err, adminapi.CodePrecondition):
-		known, _ := credentialsOf(ctx, req.Private)
 		resp.Diagnostics.AddError("Changed by somebody else", m.raced(ctx, req.State.Raw, known))
 	case isDraining(err):
 		after := "After " + limit.String()

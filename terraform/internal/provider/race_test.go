@@ -44,6 +44,33 @@ func TestApplyOfAnOldPlanOverwritesNothing(t *testing.T) {
 	p.gone(bridge.KindTarget, name)
 }
 
+// TestApplyOfAnOldPlanWhereNothingDiffers: another version alone is no reason to
+// plan again, of write-only secrets neither.
+func TestApplyOfAnOldPlanWhereNothingDiffers(t *testing.T) {
+	t.Parallel()
+	p := start(t, "")
+	name := unique("renewed")
+	source := func(lanes int) string {
+		return fmt.Sprintf("resource \"queenbridge_source\" \"s\" {\n  name = %q\n  scheme = \"github\"\n  lanes = %d\n  secrets_wo = [\"a-secret\"]\n  secrets_wo_version = 1\n}\n", name, lanes)
+	}
+	thereAndBack := func() {
+		p.patch(bridge.KindSource, name, `{"max_in_flight":9}`)
+		p.patch(bridge.KindSource, name, `{"max_in_flight":null}`)
+	}
+	w := newWorkspace(t, p.admin).write(source(4))
+	w.apply()
+	w.write(source(8)).do("plan", "-out", "plan")
+	thereAndBack()
+	w.do("apply", "plan")
+	if doc := p.document(bridge.KindSource, name); !strings.Contains(doc, `"lanes":8`) {
+		t.Errorf("source = %s, want the plan applied", doc)
+	}
+	w.do("plan", "-destroy", "-out", "plan")
+	thereAndBack()
+	w.do("apply", "plan")
+	p.gone(bridge.KindSource, name)
+}
+
 // TestAppliesAtOnce: of several that make or change the same resource one wins,
 // whole, and the others say so.
 func TestAppliesAtOnce(t *testing.T) {
