@@ -108,6 +108,9 @@ func (s *Server) unavailable(q *request, err error) *adminapi.Error {
 	if q.Method == http.MethodGet || q.Method == http.MethodHead {
 		detail = "Queen did not answer"
 	}
+	if errors.Is(err, rules.ErrBusy) {
+		detail = rules.ErrBusy.Error() + "; repeat it"
+	}
 	if errors.Is(err, context.Canceled) {
 		detail = "the request was given up"
 	}

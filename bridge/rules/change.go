@@ -1,10 +1,10 @@
 package rules
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -188,17 +188,22 @@ func (s *Store) nextRow(w Write, before stored, found bool) (row, []string, erro
 }
 
 // lost decides what becomes of a lost race: without a precondition of the
-// caller's the change is decided anew on what the other one stored.
+// caller's the change is decided anew on what the other one stored. Who won need
+// not read everything anew and so is faster the next time, too: there is no bound
+// but the time of the whole.
 func (s *Store) lost(ctx context.Context, err error, asks bool, try int) (again bool, final error) {
 	race, ok := errors.AsType[*raceError](err)
-	const most = 20
 	switch {
+	case !ok && try > 0 && ctx.Err() != nil:
+		return false, fmt.Errorf("%w: %w", ErrBusy, err)
 	case !ok:
 		return false, err
 	case race.resource && asks:
 		return false, &PreconditionError{}
-	case try >= most:
-		return false, fmt.Errorf("%w: others change the rules all the time", cmp.Or(ctx.Err(), ErrBusy))
 	}
-	return ctx.Err() == nil, cmp.Or(ctx.Err(), err)
+	most := min(time.Millisecond<<min(try, 10), 50*time.Millisecond)
+	if pause(ctx, rand.N(most)) != nil { //nolint:gosec // jitter
+		return false, fmt.Errorf("%w: %w", ErrBusy, ctx.Err())
+	}
+	return true, nil
 }

@@ -12,7 +12,7 @@ var (
 	ErrNotFound      = errors.New("there is no such resource")
 	ErrManagedByFile = errors.New("managed by file: change it in the configuration file")
 	ErrDraining      = errors.New("it was deleted and is draining")
-	ErrBusy          = errors.New("the change was not made")
+	ErrBusy          = errors.New("the change was not made: others change the rules all the time")
 )
 
 // PreconditionError says that a resource has another version than the change

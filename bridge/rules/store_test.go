@@ -3,6 +3,7 @@ package rules_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -103,6 +104,30 @@ func TestOfRacingWritersOneWinsAndTheOtherIsTold(t *testing.T) {
 	wg.Wait()
 	if (errs[0] == nil) == (errs[1] == nil) || !is[*rules.PreconditionError](errors.Join(errs...)) {
 		t.Errorf("errors = %v, want one precondition error", errs)
+	}
+}
+
+// TestOfManyWritersOnTwoReplicasAllSucceed: what they write does not contradict
+// each other, so nobody is sent away.
+func TestOfManyWritersOnTwoReplicasAllSucceed(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	stores := []*rules.Store{newStore(t, b, nil), newStore(t, b, nil)}
+	const each = 60
+	doc := parse(t, targetDoc)
+	var wg sync.WaitGroup
+	for i := range 2 * each {
+		wg.Go(func() {
+			r := bridge.Resource{Kind: bridge.KindTarget, Name: fmt.Sprintf("t%d", i)}
+			if _, err := stores[i%2].Write(t.Context(), rules.Write{Resource: r, Document: doc}); err != nil {
+				t.Errorf("Write(%s) = %v", r, err)
+			}
+		})
+	}
+	wg.Wait()
+	stores[0].Sync(t.Context())
+	if n := len(stores[0].Catalog().Config.Targets); n != 2*each {
+		t.Errorf("%d targets, want %d", n, 2*each)
 	}
 }
 
