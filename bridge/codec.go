@@ -23,7 +23,8 @@ var ErrVersion = errors.New("written by a newer version of the bridge")
 // object with "queenbridge":1 first (design.md, "The event in the queue").
 //
 // Body and header values are kept byte for byte: as a JSON string where they
-// are valid UTF-8 without NUL, else in base64. In the other fields bytes that
+// are valid UTF-8 without NUL, else in base64, as is a body whose string would
+// not fit into a request to Queen. In the other fields bytes that
 // JSON or PostgreSQL cannot hold are replaced: percent-escaped in Path and
 // Query, U+FFFD elsewhere. Received is cut to microseconds.
 func (e Event) AppendPayload(dst []byte) []byte {
@@ -84,15 +85,25 @@ func appendHeaders(dst []byte, headers []Header) []byte {
 	return append(dst, ']')
 }
 
-// appendBytes appends b as the member name where it can be a JSON string,
-// else as the member name_base64.
+// maxQuoted bounds a body as a JSON string: what is larger does not fit into a
+// request to Queen, with the rest of the event around it.
+const maxQuoted = int(maxQueenBody) - 1<<20
+
+// appendBytes appends b as the member name where it can be a JSON string, else
+// as the member name_base64. A string of quotes grows to twice its size, of
+// control characters to six times: one that no request could hold is better
+// written in base64, which adds a third.
 func appendBytes(dst []byte, name string, b []byte) []byte {
 	dst = append(dst, `,"`...)
 	dst = append(dst, name...)
+	start := len(dst)
 	if storable(b) {
-		return appendQuoted(append(dst, `":`...), b)
+		dst = appendQuoted(append(dst, `":`...), b)
+		if len(dst)-start <= maxQuoted {
+			return dst
+		}
 	}
-	return appendBase64(append(dst, `_base64":`...), b)
+	return appendBase64(append(dst[:start], `_base64":`...), b)
 }
 
 func appendBase64(dst, b []byte) []byte {

@@ -239,6 +239,30 @@ func TestDecodeErrorsQuoteNothing(t *testing.T) {
 	}
 }
 
+// A body below the cap of its source, all quotes or control characters, must
+// fit into the 64 MiB that Queen takes.
+func TestABodyOfEscapesStaysBelowQueensLimit(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text  string
+		n     int
+		field string
+	}{
+		{"\x01", 11 << 20, "body_base64"}, {`"`, 1 << 20, "body"},
+	} {
+		e := sampleEvent()
+		e.Body = bytes.Repeat([]byte(tt.text), tt.n/len(tt.text))
+		payload := e.AppendPayload(nil)
+		if len(payload) > 63<<20 || !bytes.Contains(payload, []byte(`,"`+tt.field+`":"`)) {
+			t.Errorf("%d times %q: a payload of %d bytes, want %s and at most 63 MiB", tt.n, tt.text, len(payload), tt.field)
+		}
+		got, _, err := bridge.DecodeEvent(payload)
+		if err != nil || !bytes.Equal(got.Body, e.Body) {
+			t.Errorf("%d times %q: the body changed (%v)", tt.n, tt.text, err)
+		}
+	}
+}
+
 func FuzzEventRoundTrip(f *testing.F) {
 	f.Add([]byte("body"), "x-name", "value", "github:1", "/in/a", "q=1", int64(1764497348123456))
 	f.Add([]byte("\x00\xff"), "x", "\xe9", "", "\xff", "\x00", int64(0))
