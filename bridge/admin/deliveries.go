@@ -33,7 +33,7 @@ func (s *Server) deliveryEndpoint() endpoint {
 			{"outcome", "Only with this outcome.", map[string]any{"type": "string", "enum": outcomes}},
 			{"since", "Only those from then on.", timeSchema},
 			{"after", "Only those after the one of this id.", map[string]any{"type": "string", "pattern": idPattern}}},
-		answers: map[int]any{200: adminapi.DeliveryPage{}}, serve: s.deliveries}
+		answers: map[int]any{200: adminapi.DeliveryPage{}}, errors: []adminapi.Code{adminapi.CodeNotServed}, serve: s.deliveries}
 }
 
 func (s *Server) deliveries(q *request) (answer, error) {

@@ -139,7 +139,7 @@ func (s *Server) pauseEndpoints(kind bridge.Kind) []endpoint {
 	for _, action := range []string{"pause", "resume"} {
 		e := endpoint{method: "POST", path: "/v1/" + string(kind) + "/{name}/" + action, role: bridge.RoleOperator, id: action + "_" + kind.Singular(),
 			summary: strings.ToUpper(action[:1]) + action[1:] + " a " + kind.Singular(), answers: map[int]any{200: kind},
-			errors: append([]adminapi.Code{adminapi.CodeNotFound}, changeErrors...), serve: s.resume}
+			errors: append([]adminapi.Code{adminapi.CodeNotFound, adminapi.CodeNotServed}, changeErrors...), serve: s.resume}
 		if action == "pause" {
 			e.text = pauseTexts[kind]
 			e.body, e.bodyOptional, e.serve = adminapi.PauseRequest{}, true, s.pause

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -81,6 +82,7 @@ func (s *Server) operateEndpoints() []endpoint {
 	}
 	for i := range all {
 		all[i].kind = bridge.KindRoute
+		all[i].errors = append(slices.Clone(all[i].errors), adminapi.CodeNotServed)
 	}
 	return all
 }

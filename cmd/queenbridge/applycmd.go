@@ -29,7 +29,7 @@ var applyOrder = []bridge.Kind{bridge.KindQueue, bridge.KindTarget, bridge.KindS
 // applyCommand applies a file: its resources of one kind, or of all ("").
 func (p *program) applyCommand(kind bridge.Kind) *cobra.Command {
 	var path string
-	var migrate bool
+	var migrate, dry bool
 	c := p.apiCommand(&cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Make " + orDefault(string(kind), "sources, targets, routes and queues") + " what a configuration file says",
@@ -44,10 +44,11 @@ func (p *program) applyCommand(kind bridge.Kind) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.apply(cmd.Context(), client, resources, adminapi.WriteOptions{Stored: migrate}, asJSON)
+		return p.apply(cmd.Context(), client, resources, adminapi.WriteOptions{Stored: migrate, ValidateOnly: dry}, asJSON)
 	})
 	c.Flags().StringVarP(&path, "file", "f", "", "the file; - is standard input")
 	c.Flags().BoolVar(&migrate, "migrate", false, "also store what the bridge's configuration file has")
+	c.Flags().BoolVar(&dry, "dry-run", false, "only say what would change, and what is wrong")
 	return c
 }
 
@@ -126,8 +127,12 @@ func (p *program) readDocument(path string) (bridge.Node, error) {
 // against any of them. Should one be refused all the same, it stops, and what was
 // done until then is said.
 func (p *program) apply(ctx context.Context, client *adminapi.Client, resources []written, o adminapi.WriteOptions, asJSON bool) error {
-	if _, err := preflight(ctx, client, resources, o); err != nil {
+	would, err := preflight(ctx, client, resources, o)
+	if err != nil {
 		return err
+	}
+	if o.ValidateOnly {
+		return p.printApplied(would, asJSON)
 	}
 	did, beside := []applied{}, 0
 	for _, w := range resources {
