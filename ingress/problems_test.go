@@ -234,3 +234,49 @@ func TestAFormFromGitHubIsVerifiedAsItWasSent(t *testing.T) {
 		t.Errorf("partition %q, want octo/hello", got)
 	}
 }
+
+// A stamp that is checked on one side only lives for ever once it is far
+// enough ahead.
+func TestATimestampOfTheFutureIsRefusedLikeAnOldOne(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1767323045, 0)
+	c := sources(bridge.Source{Name: "st", Scheme: "stripe", Secrets: []bridge.Secret{"s"}})
+	c.Now = func() time.Time { return now }
+	w := serve(t, c)
+	for _, ahead := range []time.Duration{301 * time.Second, time.Hour, 200 * 365 * 24 * time.Hour} {
+		stamp := fmt.Sprint(now.Add(ahead).Unix())
+		res, _ := w.post(t, "/in/st", `{"id":"evt"}`, "Stripe-Signature", "t="+stamp+",v1="+hmacHex("s", []byte(stamp+`.{"id":"evt"}`)))
+		if res.StatusCode != http.StatusUnauthorized {
+			t.Errorf("signed %s ahead: status %d, want 401", ahead, res.StatusCode)
+		}
+	}
+	if n := len(w.queen.Items()); n != 0 {
+		t.Errorf("%d events stored, want none", n)
+	}
+}
+
+// Trello: "did not return 200 status code". A webhook that is being made is
+// asked for first, and only those presets answer it.
+func TestProbesOfAWebhookThatIsBeingMade(t *testing.T) {
+	t.Parallel()
+	var list []bridge.Source
+	for _, scheme := range []string{"trello", "mandrill", "intercom", "mailchimp", "github"} {
+		list = append(list, bridge.Source{Name: scheme, Scheme: scheme, Secrets: []bridge.Secret{"s"}, PublicURL: "https://h.example/in/" + scheme})
+	}
+	w := serve(t, sources(list...))
+	for _, tt := range []struct {
+		method, source string
+		status         int
+		allow          string
+	}{
+		{"HEAD", "trello", 200, ""}, {"HEAD", "mandrill", 200, ""}, {"HEAD", "intercom", 200, ""}, {"GET", "mailchimp", 200, ""},
+		{"GET", "trello", 405, "POST, HEAD"}, {"HEAD", "github", 405, "POST"}, {"GET", "github", 405, "POST"},
+	} {
+		for _, slash := range []string{"", "/"} {
+			res, body := w.send(t, tt.method, "/in/"+tt.source+slash, "")
+			if res.StatusCode != tt.status || res.Header.Get("Allow") != tt.allow || tt.status == 200 && body != "" {
+				t.Errorf("%s %s%s = %d %q, Allow %q; want %d, %q", tt.method, tt.source, slash, res.StatusCode, body, res.Header.Get("Allow"), tt.status, tt.allow)
+			}
+		}
+	}
+}
