@@ -47,6 +47,9 @@ func (p *program) applyCommand(kind bridge.Kind) *cobra.Command {
 		return p.apply(cmd.Context(), client, resources, adminapi.WriteOptions{Stored: migrate, ValidateOnly: dry}, asJSON)
 	})
 	c.Flags().StringVarP(&path, "file", "f", "", "the file; - is standard input")
+	if kind != "" {
+		c.Long += fmt.Sprintf("\nWhat \"queenbridge %s get\" prints, of one or of all, is such a file, too.", kind)
+	}
 	c.Flags().BoolVar(&migrate, "migrate", false, "also store what the bridge's configuration file has")
 	c.Flags().BoolVar(&dry, "dry-run", false, "only say what would change, and what is wrong")
 	return c
@@ -69,6 +72,10 @@ func (p *program) resourcesIn(path string, kind bridge.Kind) ([]written, error) 
 	if err != nil {
 		return nil, &usageError{err: err}
 	}
+	doc = wholeDocument(kind, doc)
+	if path == "-" {
+		path = "standard input"
+	}
 	if err := checkTop(path, doc); err != nil {
 		return nil, err
 	}
@@ -89,6 +96,21 @@ func (p *program) resourcesIn(path string, kind bridge.Kind) ([]written, error) 
 		return nil, &usageError{err: fmt.Errorf("%s holds no %s", path, orDefault(string(kind), "resources"))}
 	}
 	return all, nil
+}
+
+// wholeDocument is a configuration of what "get" prints: one resource of a kind,
+// or a list of them.
+func wholeDocument(kind bridge.Kind, doc bridge.Node) bridge.Node {
+	list := doc
+	switch {
+	case kind == "":
+		return doc
+	case doc.Kind == bridge.NodeMap && doc.Member("name").Kind == bridge.NodeString && doc.Member(string(kind)).Kind == bridge.NodeAbsent:
+		list = bridge.Node{Kind: bridge.NodeList, Items: []bridge.Node{doc}, Line: doc.Line}
+	case doc.Kind != bridge.NodeList:
+		return doc
+	}
+	return bridge.Node{Kind: bridge.NodeMap, Members: []bridge.Member{{Key: string(kind), Value: list}}}
 }
 
 // checkTop refuses what no configuration file has: a typing error would else
