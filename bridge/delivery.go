@@ -67,6 +67,13 @@ const (
 	FailureDroppedByReply FailureClass = "dropped_by_function"
 )
 
+// FailureClasses are all classes, in the order of config.md.
+func FailureClasses() []FailureClass {
+	return []FailureClass{FailureHTTP4xx, FailureHTTP5xx, FailureTimeout, FailureConnect, FailureTLS, FailureRedirect, FailureFunctionError,
+		FailureThrottled, FailureTooLarge, FailureFilter, FailureTransform, FailureCrashLoop, FailureExpired, FailureExhausted,
+		FailureUndecodable, FailureDroppedByReply}
+}
+
 // DeadReason is the structured reason of a dead letter: Queen's DLQ row
 // carries it as compact JSON (config.md).
 type DeadReason struct {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/queenbridge/queenbridge/bridge"
@@ -54,7 +56,7 @@ func (s *Server) operateEndpoints() []endpoint {
 	all := []endpoint{
 		{method: "GET", path: letters, role: bridge.RoleViewer, id: "list_dead_letters", summary: "List dead letters of a route, newest first",
 			text: "Also of a route that is gone.",
-			query: []parameter{pageSize, pageToken, {"class", "Only of this class.", textSchema}, {"event", "Only of this transaction id.", textSchema},
+			query: []parameter{pageSize, pageToken, {"class", "Only of this class.", map[string]any{"type": "string", "enum": bridge.FailureClasses()}}, {"event", "Only of this transaction id.", textSchema},
 				{"since", "Only those that failed then or later.", timeSchema}, {"until", "Only those that failed before.", timeSchema}},
 			answers: map[int]any{200: adminapi.DeadLetterPage{}}, errors: missing, serve: s.deadLetters},
 		{method: "GET", path: letters + "/{id}", role: bridge.RoleViewer, id: "read_dead_letter", summary: "Read a dead letter",
@@ -129,10 +131,32 @@ func (q *request) shorten(l *adminapi.DeadLetter, payload bool) {
 	}
 }
 
+// unknownClass says what is wrong with classes: one that there is not would
+// choose nothing, without a word.
+func unknownClass(classes []string) string {
+	var known []string
+	for _, class := range bridge.FailureClasses() {
+		known = append(known, string(class))
+	}
+	for _, class := range classes {
+		if slices.Contains(known, class) {
+			continue
+		}
+		if near := bridge.Nearest(class, known); near != "" {
+			return fmt.Sprintf("%q is unknown (did you mean %q?)", clip(class), near)
+		}
+		return fmt.Sprintf("%q is unknown: it must be one of %s", clip(class), strings.Join(known, ", "))
+	}
+	return ""
+}
+
 func selectionOf(q *request) (adminapi.Selection, error) {
 	s := adminapi.Selection{Event: q.query.Get("event")}
-	if class := q.query.Get("class"); class != "" {
-		s.Classes = []string{class}
+	if q.query.Has("class") {
+		s.Classes = []string{q.query.Get("class")}
+	}
+	if wrong := unknownClass(s.Classes); wrong != "" {
+		return s, problem(adminapi.CodeMalformed, "class %s", wrong)
 	}
 	var err error
 	if s.Since, err = q.time("since"); err != nil {
@@ -209,6 +233,10 @@ func (s *Server) order(q *request, action string, carry func(Letters, context.Co
 	if o.Limit < 0 || o.Limit > maxOrder || o.PerSecond < 0 {
 		return answer{}, &adminapi.Error{Code: adminapi.CodeInvalid, Detail: "problems of the body",
 			Problems: []adminapi.Problem{{Path: "limit", Text: "must be 0 to 1000, and per_second 0 or more"}}}
+	}
+	if wrong := unknownClass(o.Classes); wrong != "" {
+		return answer{}, &adminapi.Error{Code: adminapi.CodeInvalid, Detail: "problems of the body",
+			Problems: []adminapi.Problem{{Path: "classes", Text: wrong}}}
 	}
 	if o.Limit == 0 {
 		o.Limit = maxOrder

@@ -33,6 +33,22 @@ func TestDeadLettersComeInPages(t *testing.T) {
 	}
 }
 
+// A class that there is not chooses nothing: it is said, not answered with
+// nothing done.
+func TestAMistypedClassIsSaid(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, withLetters(1))
+	typo := adminapi.Selection{Classes: []string{"htpp_4xx"}}
+	_, err := a.DeadLetters(t.Context(), "pushes", typo, adminapi.ListOptions{})
+	if !adminapi.IsCode(err, adminapi.CodeMalformed) || !strings.Contains(err.Error(), `did you mean "http_4xx"`) {
+		t.Errorf("DeadLetters = %v", err)
+	}
+	_, err = a.Redrive(t.Context(), "pushes", adminapi.Order{Selection: typo})
+	if !adminapi.IsCode(err, adminapi.CodeInvalid) || !strings.Contains(err.Error(), `classes: "htpp_4xx" is unknown`) {
+		t.Errorf("Redrive = %v", err)
+	}
+}
+
 func TestBodiesAreForOperators(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, withLetters(1))
