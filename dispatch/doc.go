@@ -71,9 +71,10 @@
 // How many calls of a target run at once is learned: doubled from 4 up to its
 // concurrency while all goes well, halved by 429, 503 and timeouts. A rate
 // limit lets calls begin by tokens; a shared one takes them in blocks from a
-// counter in Queen's KV. Failures that are the target's own open its breaker:
-// then nothing is popped for it until, after a time that doubles, one event
-// probes it. Nothing of this counts an attempt or sleeps in a slot, and one of
+// counter in Queen's KV. Failures that are the target's own open its breaker,
+// one that somebody must mend (a Lambda function that is missing, forbidden or
+// broken) at once: then nothing is popped for it until, after a time that
+// doubles, one event probes it. Nothing of this sleeps in a slot, and one of
 // several targets gets at most half the pool. See Dispatcher.Targets.
 //
 // # Large payloads

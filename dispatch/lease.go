@@ -17,8 +17,8 @@ import (
 // what is known of it is dropped.
 var errLeaseLost = errors.New("the lease is lost")
 
-// errStale is why a call does not begin: of the lease no more than two renewals
-// are left, so its end may come before that of the call (dispatch.md §5).
+// errStale is why a call does not begin: the lease was not renewed when it was
+// due, so it may end before the call does (dispatch.md §5).
 var errStale = errors.New("the lease is not renewed")
 
 // errDraining ends the renewals of a source lease while its route is deleted:
@@ -159,10 +159,14 @@ func (l *lease) lengthen(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
+// ageing says that a renewal is overdue: one is due when two periods are left,
+// and has a quarter of one to be answered.
+func (l *lease) ageing() bool { return l.left() <= 2*l.period()-l.period()/4 }
+
 // fresh waits until a call may begin. The error says that none may: the cause of
 // the lease's end.
 func (l *lease) fresh() error {
-	for l.left() <= 2*l.period() {
+	for l.ageing() {
 		l.mu.Lock()
 		if l.renewed == nil {
 			l.renewed = make(chan struct{})

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -192,11 +193,32 @@ func (r *route) callLot(l *lot) {
 	now := time.Now()
 	r.resolve(r.callMembers(&permit, slices.DeleteFunc(slices.Clone(members), func(m member) bool {
 		err := m.p.begin(m.it, now)
-		if err != nil {
+		switch {
+		case errors.Is(err, errStale):
+			r.spawn(func() { r.lots.again(m, l.most) })
+		case err != nil:
 			m.p.giveUp(m.it, err)
 		}
 		return err != nil
 	})))
+}
+
+// again lets an event be called once its lease is renewed.
+func (s *lots) again(m member, most int) {
+	defer m.p.rescue(m.it)
+	if err := m.p.lease.fresh(); err != nil {
+		m.p.giveUp(m.it, err)
+		return
+	}
+	s.add(m, most, s.r.encoder.Size(m.form))
+	s.mu.Lock()
+	if l := s.open[most]; l != nil { // its window is over
+		l.call()
+	}
+	s.mu.Unlock()
+	if m.p.lease.ctx.Err() != nil { // drop may have come before
+		s.drop(m.p.lease)
+	}
 }
 
 // window is how long a lot may wait to be filled. With none it is filled by

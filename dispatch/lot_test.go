@@ -134,6 +134,33 @@ func TestBatchKeepsItsLeasesWhileItGathers(t *testing.T) {
 	})
 }
 
+// Neither does a batch begin on an ageing lease: its events wait for the renewal.
+func TestBatchDoesNotBeginOnAnAgeingLease(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(k *kit) {
+		r := batchRoute(2, 50*time.Second)
+		k.faults.set(func(req *http.Request) devbroker.Fault {
+			if strings.HasPrefix(req.URL.Path, "/api/v1/lease") {
+				return devbroker.Fault{Status: 503}
+			}
+			return devbroker.Fault{}
+		})
+		p := k.start(nil, r)
+		k.push("q", "p", `{"n":1}`)
+		k.wait(54 * time.Second)
+		if n := len(k.fn.all()); n != 0 {
+			t.Errorf("%d calls while 6s of the lease were left", n)
+		}
+		k.faults.set(nil)
+		k.wait(6 * time.Second)
+		if n := len(k.fn.all()); n != 1 {
+			t.Errorf("%d calls once it was renewed, want 1", n)
+		}
+		k.settledAll(r)
+		p.stop()
+	})
+}
+
 func TestFullBatchDoesNotWait(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(k *kit) {

@@ -136,10 +136,10 @@ func (p *part) callInSlot(it *item, event *bridge.Event) (resp bridge.Response, 
 // begin says that an item's call begins now, unless too little is left of its
 // lease.
 func (p *part) begin(it *item, now time.Time) error {
-	switch left := p.lease.left(); {
-	case left <= 0:
+	switch {
+	case p.lease.left() <= 0:
 		return errLeaseLost
-	case left <= 2*p.lease.period():
+	case p.lease.ageing():
 		return errStale
 	}
 	p.mu.Lock()

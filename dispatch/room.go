@@ -110,6 +110,7 @@ func (l *limiter) offer(k *looker, now time.Time) (n int, next time.Time) {
 	c := k.claim
 	n, until := l.room(c, now, k.ask.probes)
 	enough, patient := c.target.enough(min(c.own.max, c.target.max), now)
+	enough = min(enough, k.ask.most)
 	if n > 0 && k.patience.IsZero() {
 		k.patience = now.Add(patient)
 	}

@@ -155,3 +155,22 @@ func TestRoomOfAStoppedFeedGoesToTheNext(t *testing.T) {
 		}
 	})
 }
+
+// A feed that pops one partition at a time waits for no more than one slot.
+func TestFeedThatTakesLittleIsServedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1, 40)
+		served := make(chan time.Duration, 1)
+		begun := time.Now()
+		go func() {
+			_, _, _ = c.l.awaitRoom(t.Context(), c.claims[0], ask{most: 1, probes: 1})
+			served <- time.Since(begun)
+		}()
+		synctest.Wait()
+		c.freed(1)
+		if waited := <-served; waited != 0 {
+			t.Errorf("served %v after its slot was free", waited)
+		}
+	})
+}
