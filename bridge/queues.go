@@ -119,22 +119,26 @@ func laneNumber(key string, lanes int) uint64 {
 // and message id. The transaction id alone is not unique over partitions, nor
 // after the dedup window.
 func Lineage(route string, o Origin) string {
-	return hex.EncodeToString(digest(route, o.Queue, o.Partition, o.MessageID)[:16])
+	sum := digest(route, o.Queue, o.Partition, o.MessageID)
+	return hex.EncodeToString(sum[:16])
 }
 
 // DeliveryID is what the function sees as webhook-id: stable over attempts,
 // restarts and redrives, and over a redelivery by the provider.
 func DeliveryID(route string, o Origin) string {
 	sum := digest(route, o.Queue, o.Partition, o.TransactionID)
-	return "dlv_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20]))
+	return "dlv_" + idEncoding.EncodeToString(sum[:20])
 }
 
 // BatchID is webhook-id of a call that carries several deliveries, by their
 // delivery ids in order: the same batch called again has the same id.
 func BatchID(deliveries []string) string {
 	sum := digest(deliveries...)
-	return "bat_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20]))
+	return "bat_" + idEncoding.EncodeToString(sum[:20])
 }
+
+// idEncoding is base32 (RFC 4648 §6) in lower case.
+var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // TimerKey is the key of the timer that leads a delivery to a hop.
 func TimerKey(lineage string, hop int) string { return lineage + "/" + strconv.Itoa(hop) }
@@ -171,7 +175,8 @@ const maxRuleName = 400
 func RuleKey(r Resource) string {
 	name := r.Name
 	if len(name) > maxRuleName {
-		name = "sha256:" + hex.EncodeToString(digest(name))
+		sum := digest(name)
+		name = "sha256:" + hex.EncodeToString(sum[:])
 	}
 	return RulePrefix + string(r.Kind) + "/" + name
 }
@@ -194,10 +199,12 @@ func ParsePauseKey(key string) (kind, name string, ok bool) {
 }
 
 // digest hashes length-prefixed parts, so no two lists of parts collide.
-func digest(parts ...string) []byte {
-	h := sha256.New()
+func digest(parts ...string) [sha256.Size]byte {
+	text := make([]byte, 0, 512) // no allocation up to here: each delivery has two
 	for _, p := range parts {
-		_, _ = h.Write([]byte(strconv.Itoa(len(p)) + ":" + p))
+		text = strconv.AppendInt(text, int64(len(p)), 10)
+		text = append(text, ':')
+		text = append(text, p...)
 	}
-	return h.Sum(nil)
+	return sha256.Sum256(text)
 }
