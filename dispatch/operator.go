@@ -23,6 +23,10 @@ type OperatorQueen interface {
 	PeekTimer(ctx context.Context, queue, key string) (t queen.PendingTimer, found bool, err error)
 	Message(ctx context.Context, partitionID, txn string) (queen.StoredMessage, error)
 	Partitions(ctx context.Context, queue string) (map[string]string, error)
+	GroupPartitions(ctx context.Context, group, queue string) ([]queen.GroupPartition, error)
+	Seek(ctx context.Context, s queen.SeekRequest) error
+	Depth(ctx context.Context, queue, group string) (int, error)
+	KV
 }
 
 var _ OperatorQueen = (*queen.Client)(nil)
@@ -38,17 +42,17 @@ var ErrNoDeadLetter = errors.New("there is no such dead letter")
 type OperatorConfig struct {
 	// Queen is required.
 	Queen OperatorQueen
-	// Accepts says why a route takes no redrives now; nil: it does. Retries of
-	// a route that is gone would be taken up by nobody, and those of a draining
-	// one would keep it. Required.
+	// Accepts says why a route takes no redrives or replays now; nil: it does.
+	// Retries of a route that is gone would be taken up by nobody, and those of
+	// a draining one would keep it. Required.
 	Accepts func(ctx context.Context, route string) error
 	// Logger defaults to discarding.
 	Logger *slog.Logger
 }
 
 // Operator does by hand what no dispatcher does by itself: it looks at the dead
-// letters and pending retries of routes, redrives, deletes and hastens them. It
-// works on Queen alone, with no dispatcher running, and keeps nothing. Safe for
+// letters and pending retries of routes, redrives, deletes and hastens them, and
+// replays routes. It works on Queen alone, with no dispatcher running, and keeps nothing. Safe for
 // concurrent use, also by several processes at once.
 type Operator struct {
 	queen   OperatorQueen

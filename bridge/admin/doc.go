@@ -23,6 +23,7 @@
 //	POST   /v1/routes/{name}/dead-letters/redrive     and /delete: those that fit the body
 //	DELETE /v1/routes/{name}/dead-letters/{id}
 //	GET    /v1/routes/{name}/retries      and POST /{key}/now
+//	POST   /v1/routes/{name}/replay       deliver again what was pushed since a time
 //	GET    /v1/deliveries                 recent attempts of the process that answers, from its memory
 //	GET    /v1/status  /v1/schemes  /v1/openapi.json
 //	POST   /v1/reseal                     seal secrets under the newest key

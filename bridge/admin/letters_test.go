@@ -99,6 +99,17 @@ func (l *letters) RetryNow(_ context.Context, _, key string) error {
 	return nil
 }
 
+// Replay refuses every route but one that is paused.
+func (l *letters) Replay(_ context.Context, route string, since time.Time) (adminapi.ReplayResult, error) {
+	switch route {
+	case "paused":
+		return adminapi.ReplayResult{Since: since, Partitions: 2, Pending: 7}, nil
+	case "pushes":
+		return adminapi.ReplayResult{}, fmt.Errorf("replay: %w: pause it first", admin.ErrConflict)
+	}
+	return adminapi.ReplayResult{}, admin.ErrNotFound
+}
+
 // tester answers what it got.
 type tester struct{}
 

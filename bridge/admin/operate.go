@@ -38,6 +38,9 @@ type Letters interface {
 	// Retries returns a page from behind the key after, and the next one's.
 	Retries(ctx context.Context, route, after string, size int, details bool) (items []adminapi.Retry, next string, err error)
 	RetryNow(ctx context.Context, route, key string) error
+	// Replay lets a paused route deliver again what its queue holds since a time;
+	// zero is its beginning.
+	Replay(ctx context.Context, route string, since time.Time) (adminapi.ReplayResult, error)
 }
 
 // Tester calls the target of a route with an event as a first delivery would,
@@ -82,6 +85,7 @@ func (s *Server) operateEndpoints() []endpoint {
 			body: adminapi.TestEvent{}, bodyOptional: true, answers: map[int]any{200: adminapi.TestResult{}},
 			errors: refused, serve: s.testFire},
 	}
+	all = append(all, s.replayEndpoint())
 	for i := range all {
 		all[i].kind = bridge.KindRoute
 		all[i].errors = append(slices.Clone(all[i].errors), adminapi.CodeNotServed)

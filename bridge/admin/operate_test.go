@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/queenbridge/queenbridge/bridge/admin"
 	"github.com/queenbridge/queenbridge/bridge/adminapi"
@@ -132,5 +133,38 @@ func TestWhatIsNotRunHereIsSaid(t *testing.T) {
 	}
 	if _, err := a.Pause(t.Context(), "routes", "none", ""); !adminapi.IsCode(err, adminapi.CodeNotFound) {
 		t.Errorf("Pause = %v", err)
+	}
+}
+
+func TestReplays(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, withLetters(0))
+	c, at := a.as(operatorToken), time.Date(2026, 1, 2, 15, 4, 5, 600, time.FixedZone("", 3600))
+	r, err := c.ReplayRoute(t.Context(), "paused", at)
+	if want := (adminapi.ReplayResult{Since: at.UTC(), Partitions: 2, Pending: 7}); err != nil || r != want {
+		t.Errorf("ReplayRoute = %+v, %v, want %+v", r, err, want)
+	}
+	if r, err := c.ReplayRoute(t.Context(), "paused", time.Time{}); err != nil || !r.Since.IsZero() {
+		t.Errorf("ReplayRoute from the beginning = %+v, %v", r, err)
+	}
+	if log := a.log.String(); strings.Count(log, `"action":"route replayed","route":"paused","since":"2026-01-02T14:04:05.0000006Z","partitions":2,"pending":7`) != 1 {
+		t.Errorf("log = %s", log)
+	}
+	if _, err := c.ReplayRoute(t.Context(), "pushes", at); !adminapi.IsCode(err, adminapi.CodeConflict) || !strings.Contains(err.Error(), "pause it first") {
+		t.Errorf("ReplayRoute of a running route = %v", err)
+	}
+	if _, err := c.ReplayRoute(t.Context(), "none", at); !adminapi.IsCode(err, adminapi.CodeNotFound) {
+		t.Errorf("ReplayRoute of no route = %v", err)
+	}
+	if _, err := c.ReplayRoute(t.Context(), "paused", time.Now().Add(time.Minute)); !adminapi.IsCode(err, adminapi.CodeInvalid) || !strings.Contains(err.Error(), "since: must not be in the future") {
+		t.Errorf("ReplayRoute from the future = %v", err)
+	}
+	if _, err := a.as(viewerToken).ReplayRoute(t.Context(), "paused", at); !adminapi.IsCode(err, adminapi.CodeForbidden) {
+		t.Errorf("ReplayRoute as a viewer = %v", err)
+	}
+	for _, body := range []string{``, `{}`, `{"since":""}`, `{"since":"2h"}`, `{"since":"2026-01-02"}`, `{"since":5}`, `{"sincce":"beginning"}`} {
+		if status, _, text := a.call("POST", "/v1/routes/paused/replay", body); status != 422 && status != 400 {
+			t.Errorf("replay with %q = %d %s", body, status, text)
+		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/queenbridge/queenbridge/bridge"
 )
 
-//go:generate go run ../internal/describe -package adminapi -out descriptions.go -types Error,Meta,PauseRequest,DeliveryPage,DeadLetterPage,Order,OrderResult,RetryPage,TestEvent,TestResult,Status,SchemeList,Resealed .
+//go:generate go run ../internal/describe -package adminapi -out descriptions.go -types Error,Meta,PauseRequest,DeliveryPage,DeadLetterPage,Order,OrderResult,RetryPage,TestEvent,TestResult,Replay,ReplayResult,Status,SchemeList,Resealed .
 
 // Description is what a field of one of this package's structs is for, or, with
 // a zero field, what a type is: its comment, in Markdown, with the names of the

@@ -479,3 +479,34 @@ func TestPauseTestFireAndRetriesOverTheAPI(t *testing.T) {
 	}
 	f.next()
 }
+
+func TestReplayOverTheAPI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := newTarget(t, nil)
+	p := w.startAPI(w.embedded(), "")
+	p.putPath("again", f.URL)
+	if status := p.webhook("again", "one"); status != http.StatusOK {
+		t.Fatalf("webhook = %d", status)
+	}
+	first := f.next()
+	if _, err := p.api().ReplayRoute(t.Context(), "none", time.Time{}); !adminapi.IsCode(err, adminapi.CodeNotFound) {
+		t.Errorf("ReplayRoute of no route = %v", err)
+	}
+	if _, err := p.api().ReplayRoute(t.Context(), "again", time.Time{}); !adminapi.IsCode(err, adminapi.CodeConflict) || !strings.Contains(err.Error(), "pause it first") {
+		t.Errorf("ReplayRoute of a running route = %v", err)
+	}
+	if _, err := p.api().Pause(t.Context(), bridge.KindRoute, "again", ""); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.api().ReplayRoute(t.Context(), "again", time.Now().Add(-time.Hour)); err != nil || got.Pending != 1 || got.Partitions != 1 {
+		t.Errorf("ReplayRoute = %+v, %v, want one pending event", got, err)
+	}
+	if _, err := p.api().Resume(t.Context(), bridge.KindRoute, "again"); err != nil {
+		t.Fatal(err)
+	}
+	second := f.next()
+	if a, b := first.header.Get("webhook-id"), second.header.Get("webhook-id"); a == "" || a != b || string(first.body) != string(second.body) {
+		t.Errorf("webhook-ids %q and %q, bodies %s and %s", a, b, first.body, second.body)
+	}
+}

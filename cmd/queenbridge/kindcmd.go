@@ -24,7 +24,7 @@ func (p *program) kindCommand(kind bridge.Kind) *cobra.Command {
 		c.AddCommand(p.pauseCommand(kind), p.resumeCommand(kind))
 	}
 	if kind == bridge.KindRoute {
-		c.AddCommand(p.testFireCommand())
+		c.AddCommand(p.testFireCommand(), p.replayCommand())
 	}
 	return c
 }

@@ -18,13 +18,14 @@ import (
 type letters struct {
 	operator *dispatch.Operator
 	running  *atomic.Pointer[dispatch.Dispatcher] // holds nil in a process that does not dispatch
+	rules    *rules.Store
 }
 
 var _ admin.Letters = letters{}
 
 func (b *bridgeProcess) newLetters() (letters, error) {
 	o, err := dispatch.NewOperator(dispatch.OperatorConfig{Queen: b.link.client, Accepts: accepts(b.rules), Logger: b.log})
-	return letters{o, &b.dispatch}, err
+	return letters{o, &b.dispatch, b.rules}, err
 }
 
 // accepts refuses redrives of routes that nobody would take them up for.
@@ -99,7 +100,7 @@ func apiKind(err error) error {
 	switch {
 	case errors.Is(err, dispatch.ErrNoDeadLetter), errors.Is(err, dispatch.ErrNoRetry), errors.Is(err, dispatch.ErrUnknown):
 		return fmt.Errorf("%w: %w", admin.ErrNotFound, err)
-	case errors.Is(err, dispatch.ErrRedriveRefused):
+	case errors.Is(err, dispatch.ErrRedriveRefused), errors.Is(err, dispatch.ErrReplayRefused):
 		return fmt.Errorf("%w: %w", admin.ErrConflict, err)
 	}
 	return err

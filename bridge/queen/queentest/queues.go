@@ -145,6 +145,7 @@ func groupCases() []testCase {
 	return []testCase{
 		{name: "Group/SeekToEnd", rule: "queen-contract.md §7.5", run: groupSeekEnd},
 		{name: "Group/SeekToATime", rule: "queen-contract.md §7.5", run: groupSeekTime},
+		{name: "Group/Lanes", rule: "queen-contract.md §7.5", run: groupLanes},
 		{name: "Group/List", rule: "queen-contract.md §7.5", run: groupList},
 		{name: "Group/Delete", rule: "queen-contract.md §7.5 (measured)", run: groupDelete},
 	}
@@ -190,4 +191,32 @@ func groupDelete(k *kit) {
 		k.Fatalf("delete: %v", r)
 	}
 	k.popIDs(queue, []string{"a"}, group(name)) // anew
+}
+
+// groupLanes: how far a group is in each partition, and who holds it.
+func groupLanes(k *kit) {
+	queue, name := k.queue(), unique("group")
+	k.push(queue, "held", "a", "b")
+	k.push(queue, "done", "c")
+	held := k.pop(queue, group(name), pinned("held"))
+	k.complete(k.pop(queue, group(name), pinned("done")))
+	lanes := func() map[string]obj {
+		one, _ := k.object(k.send("GET", "/api/v1/consumer-groups/"+name, nil), 200)[queue].(obj)
+		all := map[string]obj{}
+		list, _ := one["partitions"].(arr)
+		for _, row := range list {
+			row, _ := row.(obj)
+			all[row["partition"].(string)] = row
+		}
+		return all
+	}
+	k.has("held", lanes()["held"], obj{"offsetLag": float64(2), "leaseActive": true}, "timeLagSeconds")
+	k.has("done", lanes()["done"], obj{"offsetLag": float64(0), "leaseActive": false, "timeLagSeconds": float64(0)})
+	k.object(k.send("POST", "/api/v1/consumer-groups/"+name+"/queues/"+queue+"/partitions/done/seek", obj{"timestamp": "1970-01-01T00:00:00.000000Z"}), 200)
+	k.has("done, after a seek", lanes()["done"], obj{"offsetLag": float64(1), "leaseActive": false})
+	k.has("held, after the seek of another", lanes()["held"], obj{"offsetLag": float64(2), "leaseActive": true})
+	k.complete(held)
+	if r := k.send("POST", "/api/v1/consumer-groups/"+name+"/queues/"+queue+"/partitions/none/seek", obj{"timestamp": "1970-01-01T00:00:00Z"}); r.status != 404 {
+		k.Errorf("a seek in a partition that there is not: %v", r)
+	}
 }
