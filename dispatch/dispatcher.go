@@ -208,6 +208,7 @@ func (d *Dispatcher) begin() {
 		d.spawn(func() { d.keepAwake(d.taking) })
 	}
 	d.spawn(func() { d.watchOrphans(d.taking) })
+	d.spawn(func() { d.countPending(d.taking) })
 	d.spawn(func() { d.followPauses(d.taking) })
 	d.spawn(func() { keeper{d}.run(d.taking) })
 }

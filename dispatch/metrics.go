@@ -26,6 +26,7 @@ type metrics struct {
 	popped   *prometheus.CounterVec   // route
 	oldest   *prometheus.GaugeVec     // route
 	filtered *prometheus.CounterVec   // route
+	pending  *prometheus.GaugeVec     // route
 	paused   *prometheus.GaugeVec     // kind, name
 	orphans  *prometheus.GaugeVec     // kind
 	settles  *prometheus.HistogramVec // kind
@@ -57,6 +58,10 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Help: "Age of the oldest event of the last pop from the route's queue; 0: it was empty.",
 		}, []string{"route"}),
 		filtered: counter("filtered_total", "Events the route's filter did not want, as acked.", "route"),
+		pending: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "queenbridge", Subsystem: "dispatch", Name: "retries_pending",
+			Help: "Retries of the route that wait in Queen, as last counted (each minute; every process counts all of them); 10000 means that many or more.",
+		}, []string{"route"}),
 		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "queenbridge", Subsystem: "dispatch", Name: "paused", Help: "1 for each route and target that is paused in Queen.",
 		}, []string{"kind", "name"}),
@@ -89,7 +94,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		return nil
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.replies, m.claims, m.lost, m.unknown, m.repeated, m.popped, m.oldest, m.filtered, m.paused, m.orphans, m.settles, m.resends, m.opened, m.alerts} {
+	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.replies, m.claims, m.lost, m.unknown, m.repeated, m.popped, m.oldest, m.filtered, m.pending, m.paused, m.orphans, m.settles, m.resends, m.opened, m.alerts} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -127,6 +132,7 @@ func (m *metrics) forget(route string) {
 	of := prometheus.Labels{"route": route}
 	m.latency.DeletePartialMatch(of)
 	m.oldest.DeletePartialMatch(of)
+	m.pending.DeletePartialMatch(of)
 	for _, v := range []*prometheus.CounterVec{m.attempts, m.retries, m.dead, m.replies, m.claims, m.lost, m.unknown, m.repeated, m.popped, m.filtered} {
 		v.DeletePartialMatch(of)
 	}

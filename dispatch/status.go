@@ -35,6 +35,10 @@ type RouteStatus struct {
 	Since time.Time
 	// Detail says why, for a reader; never a secret.
 	Detail string
+	// Retries wait in Queen for their time, as last counted: once a minute.
+	// MaxRetriesPending means that many or more; nil: not counted yet. With
+	// ordering partition a failing event waits in its partition instead.
+	Retries *int
 }
 
 // status collects what goes wrong with a route.
@@ -138,6 +142,7 @@ func (d *Dispatcher) Status() []RouteStatus {
 	list := make([]RouteStatus, len(d.order))
 	for i, name := range d.order {
 		list[i] = d.slots[name].status(now)
+		list[i].Retries = d.slots[name].pending
 	}
 	return list
 }

@@ -22,6 +22,7 @@ type slot struct {
 	wanted  *route // is to run; nil: none
 	// draining is when the deletion of the route began; zero: it did not.
 	draining time.Time
+	pending  *int // retries, as last counted; nil: not yet. It is not changed
 }
 
 // Update replaces the routes and targets, which are valid and have their

@@ -124,6 +124,7 @@ var descriptions = map[string]string{
 	"RetryPage.NextPageToken":      "`next_page_token` is page_token of the next page; empty on the last one.",
 	"RouteStatus":                  "What a route does in one process.",
 	"RouteStatus.Detail":           "`detail` says why.",
+	"RouteStatus.RetriesPending":   "`retries_pending` wait in Queen for their time, those of all processes, as last counted: once a minute. 10000 means that many or more; left out: not counted yet.",
 	"RouteStatus.Route":            "`route` is the route's name, `target` that of its target.",
 	"RouteStatus.Since":            "`since` is when the state began; zero where that is not known.",
 	"RouteStatus.State":            "`state` is popping where the route takes events; starting, draining, paused, held, broken, limited, disabled, unreachable, blocked or stopped.",

@@ -33,6 +33,10 @@ type RouteStatus struct {
 	Since time.Time `json:"since,omitzero"`
 	// Detail says why.
 	Detail string `json:"detail"`
+	// RetriesPending wait in Queen for their time, those of all processes, as
+	// last counted: once a minute. 10000 means that many or more; left out: not
+	// counted yet.
+	RetriesPending *int `json:"retries_pending,omitempty"`
 }
 
 // TargetStatus is what holds a target back in one process, and how busy it is.

@@ -61,7 +61,7 @@ func states(d *dispatch.Dispatcher, s *adminapi.Status) {
 		return
 	}
 	for _, r := range d.Status() {
-		s.Routes = append(s.Routes, adminapi.RouteStatus{Route: r.Route, Target: r.Target, State: string(r.State), Since: r.Since, Detail: r.Detail})
+		s.Routes = append(s.Routes, adminapi.RouteStatus{Route: r.Route, Target: r.Target, State: string(r.State), Since: r.Since, Detail: r.Detail, RetriesPending: r.Retries})
 	}
 	for _, t := range d.Targets() {
 		s.Targets = append(s.Targets, adminapi.TargetStatus{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/adminapi"
+	"github.com/queenbridge/queenbridge/dispatch"
 	"github.com/spf13/cobra"
 )
 
@@ -39,10 +40,10 @@ func (p *program) printStatus(s adminapi.Status) error {
 	}
 	w := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	if len(s.Routes) > 0 {
-		_, _ = fmt.Fprintln(w, "\nROUTE\tTARGET\tSTATE\tSINCE\tDETAIL")
+		_, _ = fmt.Fprintln(w, "\nROUTE\tTARGET\tSTATE\tSINCE\tRETRIES\tDETAIL")
 	}
 	for _, r := range s.Routes {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Route, r.Target, r.State, when(r.Since), r.Detail)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Route, r.Target, r.State, when(r.Since), pendingWord(r.RetriesPending), r.Detail)
 	}
 	if err := w.Flush(); err != nil || len(s.Targets) == 0 {
 		return err
@@ -57,6 +58,17 @@ func (p *program) printStatus(s adminapi.Status) error {
 			orDefault(t.Breaker, "off"), rate, when(t.FailingSince), t.Detail)
 	}
 	return w.Flush()
+}
+
+// pendingWord is a count of retries that may go on.
+func pendingWord(n *int) string {
+	switch {
+	case n == nil:
+		return "-"
+	case *n >= dispatch.MaxRetriesPending:
+		return fmt.Sprintf("%d+", dispatch.MaxRetriesPending)
+	}
+	return fmt.Sprint(*n)
 }
 
 func readyWord(s adminapi.Status) string {
