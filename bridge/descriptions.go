@@ -41,6 +41,7 @@ var descriptions = map[string]string{
 	"Config.StopTimeout":           "`stop_timeout` bounds the time from SIGTERM to exit: flush, drain, settle. Defaults to 30 seconds.",
 	"DispatchConfig":               "Configures the dispatcher.",
 	"DispatchConfig.MaxInFlight":   "`max_in_flight` bounds the calls of all routes together. Defaults to 256.",
+	"DispatchConfig.Traces":        "`traces` writes each attempt that did not deliver, and each dead letter, to Queen's traces, under the webhook-id: outcome, class, status, attempt and next retry. At most 20 a second of each process; what is more is left out. Queen 1.3.0 keeps traces for ever, so it is off by default.",
 	"HTTPTarget":                   "A function that is called over HTTP.",
 	"HTTPTarget.Headers":           "`headers` are added to every call.",
 	"HTTPTarget.Method":            "`method` defaults to POST.",

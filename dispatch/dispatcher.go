@@ -31,6 +31,7 @@ type Queen interface {
 	CancelTimer(ctx context.Context, queue, key string) (queen.TimerStatus, error)
 	Message(ctx context.Context, partitionID, txn string) (queen.StoredMessage, error)
 	Partitions(ctx context.Context, queue string) (map[string]string, error)
+	Trace(ctx context.Context, t queen.Trace) error
 	Inspector
 }
 
@@ -86,6 +87,7 @@ type Dispatcher struct {
 	acker       *acker
 	counts      *counts
 	recent      *recent
+	tracer      *tracer // nil: nothing is traced
 	pool        int
 	lateTimers  bool
 	stopTimeout time.Duration
@@ -154,6 +156,9 @@ func New(cfg Config) (*Dispatcher, error) {
 	d.paused.kv, d.paused.all = NewPauses(cfg.Queen), map[pauseKey]pauseEntry{}
 	d.bundler, d.acker, d.counts = newBundler(d), newAcker(d), &counts{d: d}
 	d.recent = newRecent(time.Now())
+	if cfg.Settings.Traces {
+		d.tracer = &tracer{queue: make(chan queen.Trace, traceQueue), dropped: d.m.untraced}
+	}
 	if err := d.Update(cfg.Routes, cfg.Targets); err != nil {
 		return d, err
 	}
@@ -209,6 +214,9 @@ func (d *Dispatcher) begin() {
 	}
 	d.spawn(func() { d.watchOrphans(d.taking) })
 	d.spawn(func() { d.countPending(d.taking) })
+	if d.tracer != nil {
+		d.spawn(func() { d.tracer.run(d.taking, d) })
+	}
 	d.spawn(func() { d.followPauses(d.taking) })
 	d.spawn(func() { keeper{d}.run(d.taking) })
 }

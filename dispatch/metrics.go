@@ -31,6 +31,7 @@ type metrics struct {
 	orphans  *prometheus.GaugeVec     // kind
 	settles  *prometheus.HistogramVec // kind
 	resends  prometheus.Counter
+	untraced prometheus.Counter
 	opened   *prometheus.CounterVec // target
 	alerts   *prometheus.CounterVec // target, after
 }
@@ -77,6 +78,10 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Namespace: "queenbridge", Subsystem: "dispatch", Name: "settle_resends_total",
 			Help: "Settles sent again because no definite answer came.",
 		}),
+		untraced: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "queenbridge", Subsystem: "dispatch", Name: "traces_dropped_total",
+			Help: "Traces (dispatch.traces) that were not written: too many at once, or Queen did not take them.",
+		}),
 		opened: counter("target_breaker_opened_total", "Times that the breaker opened.", "target"),
 		alerts: counter("target_failing_alerts_total", "Targets found failing for so long without one success.", "target", "after"),
 	}
@@ -94,7 +99,7 @@ func (m *metrics) register(reg prometheus.Registerer) error {
 		return nil
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.replies, m.claims, m.lost, m.unknown, m.repeated, m.popped, m.oldest, m.filtered, m.pending, m.paused, m.orphans, m.settles, m.resends, m.opened, m.alerts} {
+	for _, c := range []prometheus.Collector{m.attempts, m.latency, m.inFlight, m.retries, m.dead, m.replies, m.claims, m.lost, m.unknown, m.repeated, m.popped, m.oldest, m.filtered, m.pending, m.paused, m.orphans, m.settles, m.resends, m.untraced, m.opened, m.alerts} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {

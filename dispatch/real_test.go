@@ -99,11 +99,18 @@ func (k *realKit) route(ordering bridge.Ordering) bridge.Route {
 }
 
 func (k *realKit) start(client *queen.Client, r bridge.Route) (stop func()) {
-	d, err := dispatch.New(dispatch.Config{
+	return k.startWith(client, func(*dispatch.Config) {}, r)
+}
+
+// startWith is start with another configuration.
+func (k *realKit) startWith(client *queen.Client, change func(*dispatch.Config), r bridge.Route) (stop func()) {
+	cfg := dispatch.Config{
 		Routes: []bridge.Route{r}, Targets: []bridge.Target{testTarget("fn")}, Queen: client, Health: k.health,
 		NewSender: func(bridge.Target) (dispatch.Sender, error) { return sender{k.fn, "fn"}, nil },
 		Logger:    slog.New(slog.NewTextHandler(k.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
+	}
+	change(&cfg)
+	d, err := dispatch.New(cfg)
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -129,6 +136,25 @@ func (k *realKit) push(queueName, partition string, payloads ...string) {
 	if _, err := k.client.Push(k.Context(), items); err != nil {
 		k.Fatal(err)
 	}
+}
+
+// get reads a path of the broker.
+func (k *realKit) get(path string) []byte {
+	k.Helper()
+	req, err := http.NewRequestWithContext(k.Context(), http.MethodGet, k.url+path, nil)
+	if err != nil {
+		k.Fatal(err)
+	}
+	resp, err := k.net.RoundTrip(req)
+	if err != nil {
+		k.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		k.Fatalf("GET %s: %d %s, %v", path, resp.StatusCode, body, err)
+	}
+	return body
 }
 
 // until waits for a condition.

@@ -49,6 +49,9 @@ type attempted struct {
 func (r *route) record(a attempted) {
 	it, resp, out := a.it, a.resp, &a.out
 	r.remember(&a)
+	if out.Kind != bridge.Delivered {
+		r.traceAttempt(&a)
+	}
 	level := attemptLevel(out.Kind)
 	ctx := context.Background()
 	if !r.log.Enabled(ctx, level) {

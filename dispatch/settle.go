@@ -393,6 +393,7 @@ func (s *settlement) tally(e *entry) {
 func (r *route) buried(d *bridge.Delivery) {
 	r.m.dead.WithLabelValues(r.cfg.Name, string(d.Dead.Class)).Inc()
 	r.rememberDead(d)
+	r.traceDead(d)
 	r.log.Error(msgDead,
 		slog.String(keyDelivery, bridge.DeliveryID(r.cfg.Name, d.Origin)),
 		slog.String(keyEvent, d.Origin.TransactionID),

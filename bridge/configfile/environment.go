@@ -55,6 +55,7 @@ type environment struct {
 	IngressSpoolDir        text `split_words:"true" path:"ingress.spool.dir"`
 	IngressSpoolMaxBytes   text `split_words:"true" path:"ingress.spool.max_bytes"`
 	DispatchMaxInFlight    text `split_words:"true" path:"dispatch.max_in_flight"`
+	DispatchTraces         text `split_words:"true" path:"dispatch.traces"`
 	AdminAddr              text `split_words:"true" path:"admin.addr"`
 	AdminConsole           text `split_words:"true" path:"admin.console"`
 
