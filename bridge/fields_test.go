@@ -18,7 +18,7 @@ var builtFields = strings.Fields(`
 	ingress.addr ingress.max_in_flight ingress.enqueue_timeout ingress.accept_buffered
 	ingress.tls.cert ingress.tls.key ingress.tls.client_ca ingress.trusted_proxies ingress.spool.dir ingress.spool.max_bytes
 	ingress.batch.max_items ingress.batch.max_bytes ingress.batch.max_pending ingress.batch.linger
-	dispatch.max_in_flight admin.addr admin.tokens
+	dispatch.max_in_flight dispatch.traces admin.addr admin.tokens
 	sources[0].name sources[0].scheme sources[0].secrets sources[0].scheme_options sources[0].public_url
 	sources[0].queue sources[0].partition sources[0].lanes sources[0].transaction_id sources[0].event_type
 	sources[0].payload sources[0].split sources[0].methods sources[0].max_body sources[0].max_in_flight
