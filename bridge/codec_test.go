@@ -266,6 +266,7 @@ func TestABodyOfEscapesStaysBelowQueensLimit(t *testing.T) {
 func FuzzEventRoundTrip(f *testing.F) {
 	f.Add([]byte("body"), "x-name", "value", "github:1", "/in/a", "q=1", int64(1764497348123456))
 	f.Add([]byte("\x00\xff"), "x", "\xe9", "", "\xff", "\x00", int64(0))
+	f.Add([]byte(`\uDD`), "x", `\uD8`, `\ud8`, `\uDf0`, `\u000`, int64(0)) // cut off
 	f.Add([]byte(`\u0000\\u0000`), "x", `\u0000`, `\`, `"`, "\u2028", int64(-1))
 	f.Fuzz(func(t *testing.T, body []byte, name, value, id, path, query string, micros int64) {
 		e := sampleEvent()

@@ -65,12 +65,12 @@ func appendEscape[T text](dst []byte, s T, i int) []byte {
 }
 
 // looksUnstorable says that s would, behind a backslash, be the escape of NUL
-// or of a surrogate.
+// or begin like that of a surrogate, be it cut off.
 func looksUnstorable[T text](s T) bool {
-	if len(s) < 5 || s[0] != 'u' {
+	if len(s) < 3 || s[0] != 'u' {
 		return false
 	}
-	return string(s[1:5]) == "0000" || (s[1]|0x20 == 'd' && s[2] >= '8')
+	return s[1]|0x20 == 'd' && s[2] >= '8' || len(s) >= 5 && string(s[1:5]) == "0000"
 }
 
 // appendText appends s as a JSON string; what cannot be stored in it becomes
