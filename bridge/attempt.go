@@ -16,6 +16,8 @@ type Request struct {
 	Headers     []Header // of the event; the sender adds its own
 	ContentType string
 	Body        []byte
+	// Traceparent is that of the attempt's span; without tracing, that of the
+	// event, "" for several. W3C Trace Context.
 	Traceparent string
 	// Capture is how many bytes of the answer's body are needed: by a reply,
 	// or by a report of failed items. 0: none, a head of it will do for dead

@@ -11,9 +11,8 @@ import (
 	"github.com/queenbridge/queenbridge/dispatch/format"
 )
 
-// request is what a Sender gets for an item, and the name by which the
-// function may report it as failed.
-func (r *route) request(it *item, e *bridge.Event) (req *bridge.Request, ids []string) {
+// request is what a Sender gets for an item, and what its answer is judged with.
+func (r *route) request(it *item, e *bridge.Event) (req *bridge.Request, by asked) {
 	if !r.encoder.Plain() {
 		return r.requestOf([]format.Item{{Event: e, Delivery: &it.d}})
 	}
@@ -29,9 +28,10 @@ func (r *route) request(it *item, e *bridge.Event) (req *bridge.Request, ids []s
 		Traceparent: e.Traceparent,
 	}
 	if req.Capture = r.capture(); r.cfg.ReportItemFailures {
-		ids = []string{id}
+		by.ids = []string{id}
 	}
-	return req, ids
+	by.span = r.beginSpan(req, format.Item{Event: e, Delivery: &it.d})
+	return req, by
 }
 
 // capture is how much of an answer's body is needed.
@@ -45,10 +45,10 @@ func (r *route) capture() (n int64) {
 	return n
 }
 
-// requestOf is one request of several events, and the names by which the
-// function may report them. It names a partition where all are of one, and
-// continues a trace where it has one event.
-func (r *route) requestOf(events []format.Item) (*bridge.Request, []string) {
+// requestOf is one request of several events, and what its answer is judged
+// with. It names a partition where all are of one, and without spans of our own
+// it continues a trace where it has one event.
+func (r *route) requestOf(events []format.Item) (*bridge.Request, asked) {
 	deliveries, origin := make([]string, len(events)), events[0].Delivery.Origin
 	req := &bridge.Request{Queue: origin.Queue, Partition: origin.Partition, Capture: r.capture()}
 	for i := range events {
@@ -67,7 +67,7 @@ func (r *route) requestOf(events []format.Item) (*bridge.Request, []string) {
 	} else {
 		req.Traceparent = events[0].Event.Traceparent
 	}
-	return req, m.IDs
+	return req, asked{m.IDs, r.beginSpan(req, events...)}
 }
 
 // attempt makes one call, whose permit learns how the target fares. A panic
@@ -93,13 +93,14 @@ func (r *route) attempt(calling context.Context, p *permit, req *bridge.Request,
 }
 
 // decideOne judges the answer to a call of one item.
-func (r *route) decideOne(it *item, resp *bridge.Response, ids []string) bridge.Outcome {
+func (r *route) decideOne(it *item, resp *bridge.Response, by asked) bridge.Outcome {
 	if !r.cfg.ReportItemFailures {
 		out := r.decide(it, resp)
 		r.m.attempted(resp, &out)
+		by.span.end(resp, &out)
 		return out
 	}
-	return r.judgeAnswer([]*item{it}, resp, ids).outs[0]
+	return r.judgeAnswer([]*item{it}, resp, by).outs[0]
 }
 
 // panicked is the outcome of a call that ended in a panic of our own.

@@ -29,9 +29,9 @@ func (r *route) callMembers(p *permit, members []member) called {
 	for i, m := range members {
 		items[i], forms[i] = m.it, *m.form
 	}
-	req, ids := r.requestOf(forms)
+	req, by := r.requestOf(forms)
 	resp := r.attempt(r.d.calling, p, req, items[0].deadline)
-	return called{members, r.judgeAnswer(items, &resp, ids)}
+	return called{members, r.judgeAnswer(items, &resp, by)}
 }
 
 // resolve carries out the outcomes of a call, after finding the culprit of a
@@ -159,13 +159,16 @@ type answer struct {
 }
 
 // judgeAnswer reads the answer to a call of items. The target feels it once.
-func (r *route) judgeAnswer(items []*item, resp *bridge.Response, ids []string) (a answer) {
-	defer func() { r.m.attempted(resp, a.worst()) }()
+func (r *route) judgeAnswer(items []*item, resp *bridge.Response, by asked) (a answer) {
+	defer func() {
+		r.m.attempted(resp, a.worst())
+		by.span.end(resp, a.worst())
+	}()
 	a = answer{resp: *resp, outs: make([]bridge.Outcome, len(items))}
 	first := r.decide(items[0], resp)
 	a.kind, _ = r.policy.Judge(*resp, time.Now())
 	if a.kind == bridge.Delivered && r.cfg.ReportItemFailures {
-		r.report(&a, items, ids)
+		r.report(&a, items, by.ids)
 		return a
 	}
 	for i, it := range items {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/queenbridge/queenbridge/bridge"
 	"github.com/queenbridge/queenbridge/bridge/queen"
@@ -61,6 +62,10 @@ type Config struct {
 	Logger *slog.Logger
 	// Metrics registers the dispatcher's metrics. Nil: they are kept to itself.
 	Metrics prometheus.Registerer
+	// TracerProvider makes a span of each call, of kind client, linked to the
+	// spans that made its events; the function gets the call's traceparent. It
+	// must not block. Nil: no spans, the event's own traceparent passes through.
+	TracerProvider trace.TracerProvider
 	// StopTimeout bounds Run after its context ended. Defaults to 30 seconds.
 	StopTimeout time.Duration
 
@@ -82,6 +87,7 @@ type Dispatcher struct {
 	queen       Queen
 	log         *slog.Logger
 	m           *metrics
+	spans       trace.Tracer // nil: none
 	limiter     *limiter
 	bundler     *bundler
 	acker       *acker
@@ -146,6 +152,9 @@ func New(cfg Config) (*Dispatcher, error) {
 		d.pool = defaultMaxInFlight
 	}
 	var err error
+	if cfg.TracerProvider != nil {
+		d.spans = cfg.TracerProvider.Tracer(tracerName)
+	}
 	if d.m, err = newMetrics(cfg.Metrics); err != nil {
 		return nil, err
 	}

@@ -77,6 +77,17 @@
 // doubles, one event probes it. Nothing of this sleeps in a slot, and one of
 // several targets gets at most half the pool. See Dispatcher.Targets.
 //
+// # Traces
+//
+// With a TracerProvider each call is a span of kind client, the root of a trace
+// of its own, linked to the spans that the traceparents of its events name; a
+// call of several events has up to 128 links. It is named "attempt" and the
+// queue, its attributes are those of OpenTelemetry's semantic conventions for
+// messaging, with queenbridge.route, .target, .attempt and .outcome; error.type
+// is the class of a failure, and all that is said of it. The function gets the
+// span's traceparent, and the event's tracestate as it is. What stands in a body
+// for its trace (formats cloudevents and sqs) and in a reply stays the event's.
+//
 // # Large payloads
 //
 // Queen takes 1 MiB in a timer and 64 MiB in a request. A payload over 512 KiB,

@@ -11,15 +11,15 @@ import (
 // call makes one call of one item. An error says that none was made, or that
 // its outcome does not count.
 func (o *ordered) call(it *item, event *bridge.Event) (bridge.Outcome, error) {
-	var ids []string
+	var by asked
 	resp, err := o.attempt([]*item{it}, func() (req *bridge.Request) {
-		req, ids = o.r.request(it, event)
+		req, by = o.r.request(it, event)
 		return req
 	})
 	if err != nil {
 		return bridge.Outcome{}, err
 	}
-	out := o.r.addReply(it, event, &resp, o.r.decideOne(it, &resp, ids))
+	out := o.r.addReply(it, event, &resp, o.r.decideOne(it, &resp, by))
 	it.out, it.since = out, time.Now()
 	o.r.record(attempted{it: it, resp: &resp, out: out, batch: 1})
 	return out, o.kept()

@@ -50,7 +50,7 @@ func (p *part) judged(it *item) (event *bridge.Event, ok bool) {
 // call takes one item from waiting to an outcome.
 func (p *part) call(it *item, event *bridge.Event) {
 	defer p.rescue(it)
-	resp, ids, err := p.callInSlot(it, event)
+	resp, by, err := p.callInSlot(it, event)
 	switch {
 	case errors.Is(err, errStale):
 		p.r.d.limiter.expect(p.r.claim, 1)
@@ -60,7 +60,7 @@ func (p *part) call(it *item, event *bridge.Event) {
 		p.giveUp(it, err)
 		return
 	}
-	out := p.r.addReply(it, event, &resp, p.r.decideOne(it, &resp, ids))
+	out := p.r.addReply(it, event, &resp, p.r.decideOne(it, &resp, by))
 	wasDetached := p.ended(it, out)
 	p.r.record(attempted{it: it, resp: &resp, out: out, detached: wasDetached, batch: 1})
 	if wasDetached && out.Kind == bridge.Delivered {
@@ -119,18 +119,18 @@ func (p *part) judge(it *item) (event *bridge.Event, ok bool) {
 
 // callInSlot waits for a slot and makes the call; an error says that no call
 // was made.
-func (p *part) callInSlot(it *item, event *bridge.Event) (resp bridge.Response, ids []string, err error) {
+func (p *part) callInSlot(it *item, event *bridge.Event) (resp bridge.Response, by asked, err error) {
 	r := p.r
 	permit, err := r.d.limiter.acquire(p.lease.ctx, r.claim, 1)
 	if err != nil {
-		return resp, nil, err
+		return resp, by, err
 	}
 	defer permit.release()
 	if err := p.begin(it, time.Now()); err != nil {
-		return resp, nil, err
+		return resp, by, err
 	}
-	req, ids := r.request(it, event)
-	return r.attempt(r.d.calling, &permit, req, it.deadline), ids, nil
+	req, by := r.request(it, event)
+	return r.attempt(r.d.calling, &permit, req, it.deadline), by, nil
 }
 
 // begin says that an item's call begins now, unless too little is left of its

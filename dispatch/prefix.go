@@ -23,15 +23,15 @@ func (o *ordered) callPrefix(head *item, event *bridge.Event) bool {
 	}
 	o.forms[o.at] = &format.Item{Event: event, Delivery: &head.d}
 	items, forms, end := o.prefix(head)
-	var ids []string
+	var by asked
 	resp, err := o.attempt(items, func() (req *bridge.Request) {
-		req, ids = o.r.requestOf(forms)
+		req, by = o.r.requestOf(forms)
 		return req
 	})
 	if err != nil {
 		return o.notCalled(err)
 	}
-	a := o.r.judgeAnswer(items, &resp, ids)
+	a := o.r.judgeAnswer(items, &resp, by)
 	if err := o.kept(); err != nil {
 		for i, it := range items {
 			it.out = a.outs[i]

@@ -93,13 +93,14 @@ func (r *route) fire(ctx context.Context, event *bridge.Event) (Result, error) {
 	if err != nil {
 		return failedResult(untransformable(err)), nil
 	}
-	req, _ := r.request(it, sent)
+	req, by := r.request(it, sent)
 	resp := r.attempt(ctx, &permit{}, req, time.Now().Add(r.target.timeout()))
+	facts := bridge.Facts{Attempt: 1, NeedsBody: r.needsBody(resp.Status)}
+	out := bridge.Decide(resp, facts, r.policy, time.Now(), mathrand.Float64)
+	by.span.end(&resp, &out)
 	if ctx.Err() != nil && resp.Err != nil {
 		return Result{}, fmt.Errorf("test-fire: %w", context.Cause(ctx))
 	}
-	facts := bridge.Facts{Attempt: 1, NeedsBody: r.needsBody(resp.Status)}
-	out := bridge.Decide(resp, facts, r.policy, time.Now(), mathrand.Float64)
 	res := failedResult(out)
 	res.Status, res.Elapsed = resp.Status, resp.Elapsed
 	res.Body, res.Truncated = resp.Body, resp.Truncated

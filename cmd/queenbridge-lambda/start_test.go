@@ -107,7 +107,8 @@ func TestQueenAwayAtTheStartIsNoReasonNotToStart(t *testing.T) {
 }
 
 // TestTheProgramHasNoStore: what a function cannot use must not make its start
-// slower. Neither SQLite nor the embedded broker is linked.
+// slower. Neither SQLite nor the embedded broker is linked, nor what traces
+// attempts.
 func TestTheProgramHasNoStore(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-deps", "-tags", buildTags, ".").CombinedOutput()
@@ -118,7 +119,7 @@ func TestTheProgramHasNoStore(t *testing.T) {
 		t.Fatalf("go list says nothing of the ingress:\n%s", out)
 	}
 	for line := range strings.Lines(string(out)) {
-		for _, unwanted := range []string{"sqlite", "devbroker", "queenbridge/dispatch", "spf13/cobra", "net/rpc"} {
+		for _, unwanted := range []string{"sqlite", "devbroker", "queenbridge/dispatch", "spf13/cobra", "net/rpc", "opentelemetry"} {
 			if strings.Contains(line, unwanted) {
 				t.Errorf("%s is linked", strings.TrimSpace(line))
 			}

@@ -26,6 +26,7 @@ import (
 	"github.com/queenbridge/queenbridge/dispatch/httptarget"
 	"github.com/queenbridge/queenbridge/ingress"
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // parts are the services `serve --only` chooses from.
@@ -68,6 +69,7 @@ type bridgeProcess struct {
 	log      *slog.Logger
 	aws      *aws.Session // of all that asks AWS
 	reg      *prometheus.Registry
+	traces   trace.TracerProvider // nil: attempts are not traced
 	link     *queenLink
 	conn     *connection
 	ingress  *ingress.Server // nil: this process has none
@@ -108,6 +110,14 @@ func (p *program) serve(ctx context.Context, s *settings, only []string) error {
 		asked: asked, running: cfg, log: b.log,
 	}
 	warn(b.log, config)
+	traces, flush, err := startTracing(ctx, p.env, b.log, cfg.StopTimeout)
+	if err != nil {
+		return err
+	}
+	defer flush()
+	if traces != nil {
+		b.traces = traces
+	}
 	return b.run(ctx, only)
 }
 
@@ -296,7 +306,7 @@ func (b *bridgeProcess) newDispatcher(r routing, health queen.Health) (*dispatch
 		Setup: func(ctx context.Context, r bridge.Route) error {
 			return b.conn.configure(ctx, bridge.Config{Routes: []bridge.Route{r}}.ManagedQueues())
 		},
-		Logger: b.log, Metrics: b.reg, StopTimeout: b.cfg.StopTimeout,
+		Logger: b.log, Metrics: b.reg, TracerProvider: b.traces, StopTimeout: b.cfg.StopTimeout,
 	})
 }
 

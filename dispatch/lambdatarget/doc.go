@@ -8,7 +8,7 @@
 // A synchronous call carries a client context (lambdacontext.ClientContext in
 // Go, context.client_context in Python, context.clientContext in Node.js) whose
 // custom map holds webhook-id, queen-attempt, queen-queue, queen-partition and,
-// where the event has one, traceparent.
+// where there is one, traceparent.
 //
 // # What an answer means
 //
