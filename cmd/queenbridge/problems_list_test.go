@@ -1,4 +1,4 @@
-package dispatch_test
+package main
 
 import (
 	"go/ast"
@@ -10,16 +10,24 @@ import (
 	"testing"
 )
 
-// TestEveryKnownProblemHasItsTest: testdata/problems.txt names one for each, and
-// none for two.
+// TestEveryKnownProblemHasItsTest: testdata/problems.txt of a package names one
+// for each, and none for two.
 func TestEveryKnownProblemHasItsTest(t *testing.T) {
 	t.Parallel()
-	list, err := os.ReadFile("testdata/problems.txt")
-	if err != nil {
-		t.Fatal(err)
+	for _, about := range []string{"../../ingress", "../../dispatch"} {
+		list, err := os.ReadFile(filepath.Join(about, "testdata/problems.txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkProblems(t, about, string(list))
 	}
+}
+
+// checkProblems checks a list whose folders are relative to one.
+func checkProblems(t *testing.T, about, list string) {
+	t.Helper()
 	tests, taken := map[string]map[string]bool{}, map[string]string{}
-	for line := range strings.Lines(string(list)) {
+	for line := range strings.Lines(list) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
@@ -27,7 +35,7 @@ func TestEveryKnownProblemHasItsTest(t *testing.T) {
 		if len(fields) != 3 {
 			t.Fatalf("%q: want symptom | folder | test", line)
 		}
-		symptom, dir, name := fields[0], fields[1], fields[2]
+		symptom, dir, name := fields[0], filepath.Join(about, fields[1]), fields[2]
 		if tests[dir] == nil {
 			tests[dir] = testsIn(t, dir)
 		}
