@@ -60,55 +60,52 @@ func resumeRoute(k *kit, p *process, name string) {
 
 func TestReplayDeliversAgainFromATime(t *testing.T) {
 	t.Parallel()
-	for _, ordering := range []bridge.Ordering{bridge.OrderingNone, bridge.OrderingPartition} {
-		t.Run(string(ordering), func(t *testing.T) {
-			t.Parallel()
-			inBubble(t, nil, func(k *kit) {
-				k.keeps("q", 24*time.Hour)
-				r, other := routeOf(ordering), testRoute("other", "q")
-				p := k.start(nil, r, other)
-				k.push("q", "a", "1")
-				k.wait(time.Hour)
-				since := time.Now()
-				k.push("q", "a", "2", "3")
-				k.wait(time.Hour)
-				k.push("q", "a", "4")
-				k.wait(time.Minute)
-				before := k.fn.all()
-				if len(before) != 8 { // two routes
-					t.Fatalf("%d calls, want 8", len(before))
+	eachOrdering(t, func(t *testing.T, ordering bridge.Ordering) {
+		inBubble(t, nil, func(k *kit) {
+			k.keeps("q", 24*time.Hour)
+			r, other := routeOf(ordering), testRoute("other", "q")
+			p := k.start(nil, r, other)
+			k.push("q", "a", "1")
+			k.wait(time.Hour)
+			since := time.Now()
+			k.push("q", "a", "2", "3")
+			k.wait(time.Hour)
+			k.push("q", "a", "4")
+			k.wait(time.Minute)
+			before := k.fn.all()
+			if len(before) != 8 { // two routes
+				t.Fatalf("%d calls, want 8", len(before))
+			}
+			pauseRoute(k, p, "r")
+			k.push("q", "a", "5")
+			k.wait(time.Minute)
+			if got := k.replay(r, since); got != (dispatch.ReplayResult{Partitions: 1, Pending: 4}) {
+				t.Errorf("Replay = %+v", got)
+			}
+			p.stop() // a restart in between
+			p = k.start(nil, r, other)
+			k.wait(time.Minute)
+			if n := len(k.fn.all()); n != 9 {
+				t.Errorf("%d calls while the route is paused, want that of the other route", n-8)
+			}
+			resumeRoute(k, p, "r")
+			k.wait(time.Minute)
+			again := k.fn.bodiesFrom(9)
+			if ordering == bridge.OrderingNone {
+				slices.Sort(again)
+			}
+			if d := cmp.Diff([]string{"2", "3", "4", "5"}, again); d != "" {
+				t.Errorf("called again (-want +got):\n%s", d)
+			}
+			for _, c := range k.fn.all()[9:] {
+				if first := k.fn.of(c.body)[0]; c.body != "5" && !slices.ContainsFunc(before, func(b call) bool { return b.body == c.body && b.DeliveryID == c.DeliveryID }) {
+					t.Errorf("%s: webhook-id %s, before %s", c.body, c.DeliveryID, first.DeliveryID)
 				}
-				pauseRoute(k, p, "r")
-				k.push("q", "a", "5")
-				k.wait(time.Minute)
-				if got := k.replay(r, since); got != (dispatch.ReplayResult{Partitions: 1, Pending: 4}) {
-					t.Errorf("Replay = %+v", got)
-				}
-				p.stop() // a restart in between
-				p = k.start(nil, r, other)
-				k.wait(time.Minute)
-				if n := len(k.fn.all()); n != 9 {
-					t.Errorf("%d calls while the route is paused, want that of the other route", n-8)
-				}
-				resumeRoute(k, p, "r")
-				k.wait(time.Minute)
-				again := k.fn.bodiesFrom(9)
-				if ordering == bridge.OrderingNone {
-					slices.Sort(again)
-				}
-				if d := cmp.Diff([]string{"2", "3", "4", "5"}, again); d != "" {
-					t.Errorf("called again (-want +got):\n%s", d)
-				}
-				for _, c := range k.fn.all()[9:] {
-					if first := k.fn.of(c.body)[0]; c.body != "5" && !slices.ContainsFunc(before, func(b call) bool { return b.body == c.body && b.DeliveryID == c.DeliveryID }) {
-						t.Errorf("%s: webhook-id %s, before %s", c.body, c.DeliveryID, first.DeliveryID)
-					}
-				}
-				k.settledAll(r)
-				k.settledAll(other)
-			})
+			}
+			k.settledAll(r)
+			k.settledAll(other)
 		})
-	}
+	})
 }
 
 // A seek to the time would skip what was never delivered.

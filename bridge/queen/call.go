@@ -175,6 +175,21 @@ func (a *answer) badBody(err error) *BadBodyError {
 	return &BadBodyError{Method: a.call.method, Path: a.call.shownPath(), Status: a.status, Err: err}
 }
 
+// succeeded reads an answer that says no more than that; otherwise is the error
+// of one that does not say it.
+func (a *answer) succeeded(otherwise string) error {
+	var wire struct {
+		Success bool `json:"success"`
+	}
+	if err := a.decode(&wire); err != nil {
+		return err
+	}
+	if !wire.Success {
+		return a.misfit("%s", otherwise)
+	}
+	return nil
+}
+
 // misfit is a decoded answer that does not fit what was asked.
 func (a *answer) misfit(format string, args ...any) error {
 	return &AnswerError{Method: a.call.method, Path: a.call.shownPath(), Text: clip(fmt.Sprintf(format, args...), maxText)}

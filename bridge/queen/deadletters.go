@@ -66,14 +66,5 @@ func (c *Client) DeleteDeadLetter(ctx context.Context, partitionID, txn string) 
 	if err != nil {
 		return err
 	}
-	var wire struct {
-		Success bool `json:"success"`
-	}
-	if err := a.decode(&wire); err != nil {
-		return err
-	}
-	if !wire.Success {
-		return a.misfit("success is not true")
-	}
-	return nil
+	return a.succeeded("success is not true")
 }

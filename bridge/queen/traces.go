@@ -46,16 +46,7 @@ func (c *Client) Trace(ctx context.Context, t Trace) error {
 	if err != nil {
 		return err
 	}
-	var wire struct {
-		Success bool `json:"success"`
-	}
-	if err := a.decode(&wire); err != nil {
-		return err
-	}
-	if !wire.Success {
-		return a.misfit("it is not stored")
-	}
-	return nil
+	return a.succeeded("it is not stored")
 }
 
 // check refuses what Queen answers 500 (the columns of 1.3.0).
